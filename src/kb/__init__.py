@@ -1,0 +1,1 @@
+"""kb: a versioned, provenance-grounded knowledge service over git repositories."""

@@ -1,0 +1,1 @@
+"""Python sources (`python`) and stubs (`python-stub`): normalisation, spans and module facts."""
