@@ -1,0 +1,5 @@
+"""The words that texts are searched by, the same for what is indexed and for what is asked."""
+
+from kb.lexicon.analysis import LEXICON_VERSION, Analysis, analyze, analyze_query, phrases
+
+__all__ = ["LEXICON_VERSION", "Analysis", "analyze", "analyze_query", "phrases"]

@@ -1,0 +1,99 @@
+"""From a text to the terms it is indexed and asked by. A change here needs a new LEXICON_VERSION."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kb.lexicon.stem import english_stem
+from kb.lexicon.words import split_word
+
+LEXICON_VERSION = 1
+"""Part of what a search index was built with; another version means building it anew."""
+
+_WORD = re.compile(r"\w+")
+_PHRASE = re.compile(r'"([^"]+)"|\u201c([^\u201d]+)\u201d')
+
+_LONGEST_TERM = 128
+"""Characters. Longer words are data (keys, digests, minified code) and are found by their beginning."""
+
+# fmt: off
+_STOP = frozenset([
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
+    "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this",
+    "to", "was", "will", "with",
+])
+"""Function words that carry nothing on their own; not indexed. A part of an identifier is no such word."""
+
+_ASKING = frozenset([
+    "did", "do", "does", "had", "has", "have", "how", "what", "when", "where", "which", "who", "whom",
+    "whose", "why",
+])
+# fmt: on
+"""Words that only make a sentence a question. Indexed, and left out of what is asked when anything else is."""
+
+_cache: dict[str, tuple[str, ...]] = {}
+_CACHE_LIMIT = 400_000
+
+
+class Analysis(NamedTuple):
+    """A text as a bag of terms."""
+
+    terms: dict[str, int]
+    """Term to how often it occurs, in order of first occurrence."""
+    length: int
+    """Sum of the counts: the document's length in BM25."""
+
+
+def analyze(texts: Iterable[str]) -> Analysis:
+    """The terms of a document's texts taken together.
+
+    A plain word gives its stem. A compound identifier gives its parts' stems and itself, written
+    together in lower case, so that `getUserById`, `get_user_by_id` and `getuserbyid` find each other.
+    """
+    words: Counter[str] = Counter()
+    for text in texts:
+        words.update(_WORD.findall(_composed(text)))
+    counts: dict[str, int] = {}
+    for word, count in words.items():
+        known = _cache.get(word)
+        for term in _terms(word) if known is None else known:
+            counts[term] = counts.get(term, 0) + count
+    return Analysis(counts, sum(counts.values()))
+
+
+def analyze_query(text: str) -> Analysis:
+    """The terms that a query asks for: as `analyze`, without the words that only make it a question."""
+    words = _WORD.findall(_composed(text))
+    telling = [word for word in words if word.lower() not in _ASKING]
+    return analyze([" ".join(telling or words)])
+
+
+def phrases(text: str) -> list[str]:
+    """The quoted parts of a query, to be found exactly; blanks folded and in lower case."""
+    found = (first or second for first, second in _PHRASE.findall(text))
+    return [folded for phrase in found if (folded := " ".join(phrase.lower().split()))]
+
+
+def _composed(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _terms(word: str) -> tuple[str, ...]:
+    """The terms of one word, remembered: a corpus has far fewer words than occurrences."""
+    parts = split_word(word)
+    if len(parts) == 1:
+        lower = parts[0].lower()
+        terms: tuple[str, ...] = () if lower in _STOP else (english_stem(lower)[:_LONGEST_TERM],)
+    else:
+        lowered = [part.lower() for part in parts]
+        whole = "".join(lowered)[:_LONGEST_TERM]
+        terms = tuple(english_stem(part)[:_LONGEST_TERM] for part in lowered)
+        terms += (whole,) if whole else ()
+    if len(_cache) >= _CACHE_LIMIT:
+        _cache.clear()
+    _cache[word] = terms
+    return terms
