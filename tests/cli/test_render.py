@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from kb.cli.render.index import index_lines
+from kb.cli.render.units import unit_lines
+from kb.model.served import Freshness, Provenance, SourceLine, Unit
+from kb.snapshot.requests import GapRow, IndexReport
+
+SHA = "4f1c2a9b8d3e" + "0" * 28
+HEAD = "aa11bb22cc33" + "0" * 28
+
+
+def _text(lines) -> str:
+    import click
+
+    return click.unstyle("\n".join(lines))
+
+
+def _report(**changes) -> IndexReport:
+    fields = {
+        "repository": "shop",
+        "sha": SHA,
+        "already_sealed": False,
+        "files": 12,
+        "parsed": 10,
+        "gap_files": 1,
+        "no_language": 1,
+        "excluded": 3,
+        "spans": 318,
+        "artifacts": 27,
+        "gap_count": 0,
+        "gaps": [],
+        "seconds": "0.4",
+    }
+    return IndexReport(**(fields | changes))
+
+
+def _unit(**changes) -> Unit:
+    place = Provenance(
+        file="shop/orders.py",
+        start_line=3,
+        end_line=5,
+        sha=SHA,
+        symbol="Order.total",
+        role="definition",
+        span_id="ab" * 32,
+    )
+    fields = {
+        "key": "symbol:shop.orders.Order.total",
+        "kind": "symbol",
+        "title": "Order.total",
+        "body": {"name": "total"},
+        "text": "def total(self) -> int\n\nThe sum of the lines.",
+        "provenance": (place,),
+        "method": "deterministic",
+        "extractor": "symbols",
+        "extractor_version": 1,
+        "confidence": 100,
+        "freshness": Freshness(snapshot_sha=SHA, head_sha=SHA, status="current", commits_behind=0),
+    }
+    return Unit(**(fields | changes))
+
+
+def test_an_index_report_leads_with_the_commit_and_the_counts():
+    assert _text(index_lines(_report())) == (
+        "indexed 4f1c2a9b8d3e: 12 files, 318 spans, 27 artifacts, 0 gaps\n"
+        "  shop: 10 parsed, 1 unreadable, 1 in no language kb reads, 3 excluded; 0.4 s"
+    )
+
+
+def test_an_index_report_lists_each_gap_with_place_and_reason():
+    gaps = [
+        GapRow("bad.py", "syntax_error", 3, 7, "unexpected indent"),
+        GapRow("big.py", "too_large", None, None, ""),
+    ]
+    assert _text(index_lines(_report(gaps=gaps, gap_count=2))).splitlines()[2:] == [
+        "",
+        "2 gaps, not readable for kb:",
+        "  bad.py:3-7  syntax_error  unexpected indent",
+        "  big.py      too_large",
+    ]
+
+
+def test_an_index_report_says_when_more_gaps_exist_than_it_lists():
+    report = _report(gaps=[GapRow("bad.py", "syntax_error", 3, 3, "")], gap_count=40)
+    assert (
+        _text(index_lines(report)).splitlines()[-1] == "  and 39 more: kb gaps --repo shop --sha 4f1c2a9b8d3e"
+    )
+
+
+def test_indexing_a_sealed_commit_again_says_that_nothing_was_done():
+    first = _text(index_lines(_report(already_sealed=True, gap_count=1))).splitlines()[0]
+    assert first == "already indexed 4f1c2a9b8d3e: 12 files, 318 spans, 27 artifacts, 1 gap; nothing to do"
+
+
+def test_a_dirty_working_tree_is_reported_file_by_file_up_to_twenty():
+    lines = _text(index_lines(_report(dirty=[f"f{number}.py" for number in range(22)]))).splitlines()
+    assert lines[3] == "not indexed: 22 uncommitted changes in the working tree"
+    assert lines[4] == "  f0.py"
+    assert lines[-1] == "  and 2 more"
+
+
+def test_a_unit_shows_its_text_its_lines_with_their_role_its_making_and_its_freshness():
+    assert _text(unit_lines(_unit())) == (
+        "Order.total\n"
+        "  symbol:shop.orders.Order.total\n"
+        "\n"
+        "  def total(self) -> int\n"
+        "\n"
+        "  The sum of the lines.\n"
+        "\n"
+        "  shop/orders.py:3-5@4f1c2a9b8d3e  definition Order.total\n"
+        "  deterministic by symbols 1, confidence 100 %\n"
+        "  current at HEAD (4f1c2a9b8d3e)"
+    )
+
+
+def test_source_is_the_very_lines_under_their_numbers():
+    place = (
+        _unit()
+        .provenance[0]
+        .model_copy(
+            update={
+                "start_line": 9,
+                "end_line": 10,
+                "source": (
+                    SourceLine(line=9, text="    def total(self):"),
+                    SourceLine(line=10, text="\treturn '\x1b[2J'"),
+                ),
+            }
+        )
+    )
+    shown = _text(unit_lines(_unit(provenance=(place,)))).splitlines()
+    at = shown.index("  shop/orders.py:9-10@4f1c2a9b8d3e  definition Order.total")
+    assert shown[at + 1 : at + 3] == ["     9      def total(self):", "    10  \treturn '\\x1b[2J'"]
+
+
+@pytest.mark.parametrize(
+    ("status", "behind", "said"),
+    [
+        ("moved", 2, "  moved at HEAD (aa11bb22cc33), 2 commits behind"),
+        ("changed", 1, "  changed at HEAD (aa11bb22cc33), 1 commit behind"),
+        ("gone", None, "  gone at HEAD (aa11bb22cc33)"),
+    ],
+)
+def test_a_unit_says_what_became_of_it_at_head(status, behind, said):
+    freshness = Freshness(snapshot_sha=SHA, head_sha=HEAD, status=status, commits_behind=behind)
+    assert _text(unit_lines(_unit(freshness=freshness))).splitlines()[-1] == said
+
+
+def test_a_unit_without_provenance_cannot_be_served():
+    with pytest.raises(ValidationError):
+        _unit(provenance=())
+
+
+def test_a_unit_with_a_field_that_the_schema_does_not_know_cannot_be_served():
+    with pytest.raises(ValidationError):
+        _unit(line=3)
