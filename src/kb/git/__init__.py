@@ -1,0 +1,1 @@
+"""The git station: commits, trees, blobs and differences, read without a checkout."""

@@ -1,0 +1,86 @@
+"""Ancestry and history: who comes before whom, and how far apart.
+
+A shallow clone ends where its commits end; nothing here fails there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator
+
+import pygit2
+from pygit2.enums import SortMode
+
+from kb.git.objects import ObjectStore
+from kb.git.revisions import commit_info
+from kb.model.commits import CommitInfo
+
+
+def is_ancestor(store: ObjectStore, ancestor: str, descendant: str) -> bool:
+    """Whether `ancestor` is `descendant` or comes before it."""
+    return ancestor == descendant or store.handle.descendant_of(descendant, ancestor)
+
+
+def distance(store: ObjectStore, old: str, new: str) -> int:
+    """How many commits `new` has that `old` has not: how far `old` is behind."""
+    return 0 if old == new else store.handle.ahead_behind(new, old)[0]
+
+
+def nearest_ancestor(store: ObjectStore, sha: str, candidates: Collection[str]) -> str | None:
+    """The candidate that is `sha` or the fewest parent steps before it; None if none comes before it.
+
+    Among equally near ones the first parent's line wins. Reads no further than the answer.
+    """
+    wanted = frozenset(candidates)
+    if not wanted:
+        return None
+    pending, seen = deque([sha]), {sha}
+    while pending:
+        current = pending.popleft()
+        if current in wanted:
+            return current
+        commit = store.commit(current)
+        if commit is None:
+            continue
+        for parent in map(str, commit.parent_ids):
+            if parent not in seen:
+                seen.add(parent)
+                pending.append(parent)
+    return None
+
+
+def log(
+    store: ObjectStore, tip: str, since: str | None = None, *, first_parent: bool = False
+) -> Iterator[CommitInfo]:
+    """The commits of `tip` that `since` has not (all without it), oldest first, parents before children."""
+    walker = store.handle.walk(tip, SortMode.TOPOLOGICAL | SortMode.REVERSE)
+    if first_parent:
+        walker.simplify_first_parent()
+    if since is not None:
+        walker.hide(since)
+    for commit in walker:
+        yield commit_info(commit)
+
+
+def branches(store: ObjectStore) -> dict[str, str]:
+    """Local branches and their commits, by name; a branch without a commit is left out."""
+    return _commits_below(store, "refs/heads/")
+
+
+def tags(store: ObjectStore) -> dict[str, str]:
+    """Tags and the commits they stand for, by name; tags of trees and blobs are left out."""
+    return _commits_below(store, "refs/tags/")
+
+
+def _commits_below(store: ObjectStore, prefix: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in sorted(store.handle.raw_listall_references()):
+        if not name.startswith(prefix.encode()):
+            continue
+        try:
+            reference = store.handle.lookup_reference(name.decode("utf-8", "surrogateescape"))
+            commit = reference.peel(pygit2.Commit)
+        except (pygit2.GitError, KeyError, ValueError):
+            continue
+        found[name[len(prefix) :].decode("utf-8", "backslashreplace")] = str(commit.id)
+    return found
