@@ -76,7 +76,7 @@ def command(
         full=full,
     )
     with open_app(settings) as app, TerminalProgress() as progress:
-        report = index_repository(app, request, progress)
+        report = index_repository(app.database, app.home, request, progress)
     if as_json:
         print_document("index", report)
     else:
