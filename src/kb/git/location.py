@@ -28,10 +28,10 @@ def find_local(where: Path) -> LocalRepository:
         RepositoryError: there is none, or libgit2 will not or cannot open it.
         UsageError: its path is not UTF-8.
     """
-    if not where.is_dir():
-        what = "is not a folder" if where.exists() else "does not exist"
-        raise RepositoryError(f"{where} {what}", hint="name a folder inside a git repository")
     try:
+        if not where.is_dir():
+            what = "is not a folder" if where.exists() else "does not exist"
+            raise RepositoryError(f"{where} {what}", hint="name a folder inside a git repository")
         found = pygit2.discover_repository(str(where))
         if found is None:
             raise _no_repository(where)

@@ -62,12 +62,9 @@ class Repository:
             RepositoryError: no repository there, it cannot be read, or fetching failed.
             NotFoundError: `fetch` is off and there is no mirror.
         """
-        if isinstance(where, str):
-            if where.startswith("-") or "\0" in where:
-                raise UsageError("a repository cannot begin with '-'", hint="write ./ before a folder's name")
-            is_path = "://" not in where and "::" not in where and Path(where).exists()
-            if not is_path and looks_remote(where):
-                return cls._open_remote(parse_url(where), home, fetch=fetch, timeout=timeout)
+        remote = _remote(where)
+        if remote is not None:
+            return cls._open_remote(remote, home, fetch=fetch, timeout=timeout)
         local = find_local(Path(where).expanduser())
         return cls(str(local.common_dir), *local)
 
@@ -80,6 +77,27 @@ class Repository:
             raise NotFoundError(f"{url.location} has not been fetched yet", hint="index it first")
         real = mirror.resolve()
         return cls(url.location, real, real, None, is_remote=True)
+
+    @classmethod
+    def reopen(cls, location: str, home: Path, *, is_remote: bool) -> Repository:
+        """The repository at a stored `location`, without fetching.
+
+        Raises:
+            RepositoryError, NotFoundError: it cannot be read any more, or its mirror is gone.
+        """
+        if is_remote:
+            return cls._open_remote(parse_url(location), home, fetch=False, timeout=None)
+        return cls.open(Path(location), home)
+
+    @classmethod
+    def locate(cls, where: str | Path) -> str:
+        """The `location` of the repository that a path or URL names, without fetching.
+
+        Raises:
+            UsageError, RepositoryError: as `open`.
+        """
+        remote = _remote(where)
+        return remote.location if remote is not None else str(find_local(Path(where).expanduser()).common_dir)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_store"}
@@ -123,6 +141,11 @@ class Repository:
         """HEAD's branch (None where detached) and commit."""
         with reading(self._git_dir):
             return revisions.head(self._store)
+
+    def head_sha(self) -> str | None:
+        """HEAD's commit; None where it has none yet."""
+        with reading(self._git_dir):
+            return None if self._store.handle.head_is_unborn else revisions.head(self._store).sha
 
     def branches(self) -> dict[str, str]:
         """Local branches (a mirror's: the remote's) and their commits, by name."""
@@ -191,6 +214,10 @@ class Repository:
         with reading(self._git_dir):
             return self._store.read(pygit2.Oid(hex=oid))
 
+    def read_head(self, oid: str, count: int) -> bytes:
+        """A blob's first bytes."""
+        return self.read(oid)[:count]
+
     def read_many(self, oids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """(oid, bytes) of each blob, one in memory at a time."""
         for oid in oids:
@@ -252,3 +279,21 @@ class Repository:
             is_remote=self.is_remote,
             overlay=objects.resolve(),
         )
+
+
+def _remote(where: str | Path) -> RemoteUrl | None:
+    """The remote that text names; None where it is a path. A `Path` always is one."""
+    if not isinstance(where, str):
+        return None
+    if where.startswith("-") or "\0" in where:
+        raise UsageError("a repository cannot begin with '-'", hint="write ./ before a folder's name")
+    if not looks_remote(where) or ("://" not in where and "::" not in where and _exists(where)):
+        return None
+    return parse_url(where)
+
+
+def _exists(where: str) -> bool:
+    try:
+        return Path(where).exists()
+    except OSError:
+        return False
