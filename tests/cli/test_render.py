@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from pydantic import ValidationError
 
+from kb.cli.render.gaps import gap_list_lines
 from kb.cli.render.index import index_lines
-from kb.cli.render.units import unit_lines
+from kb.cli.render.status import status_lines
+from kb.cli.render.units import shown_lines, unit_lines
 from kb.model.served import Freshness, Provenance, SourceLine, Unit
+from kb.retrieve.gaps import Gap, GapList
+from kb.retrieve.show import Shown
+from kb.retrieve.status import RepositoryStatus, SnapshotStatus, Status
 from kb.snapshot.requests import GapRow, IndexReport
 
 SHA = "4f1c2a9b8d3e" + "0" * 28
@@ -158,3 +165,96 @@ def test_a_unit_without_provenance_cannot_be_served():
 def test_a_unit_with_a_field_that_the_schema_does_not_know_cannot_be_served():
     with pytest.raises(ValidationError):
         _unit(line=3)
+
+
+def test_what_is_shown_starts_with_the_commit_it_is_read_from():
+    shown = Shown(
+        repository="shop",
+        sha=SHA,
+        notice=None,
+        target="Order",
+        matched="name",
+        units=(_unit(), _unit()),
+        omitted=3,
+    )
+    lines = _text(shown_lines(shown)).splitlines()
+    assert lines[:3] == ["shop at 4f1c2a9b8d3e", "", "Order.total"]
+    assert lines.count("Order.total") == 2
+    assert lines[-2:] == ["", "and 3 more units"]
+
+
+def test_an_answer_from_another_commit_says_so_before_anything_else():
+    found = GapList(repository="shop", sha=SHA, notice="HEAD is not indexed", gaps=())
+    assert _text(gap_list_lines(found)).splitlines() == [
+        "shop at 4f1c2a9b8d3e",
+        "note: HEAD is not indexed",
+        "no gaps: every file in a language that kb reads was read whole",
+    ]
+
+
+def test_gaps_are_listed_by_place_reason_and_detail():
+    gap = Gap(path="a b.py", reason="not_utf8", start_line=None, end_line=None, detail="byte 0xff")
+    found = GapList(repository="shop", sha=SHA, notice=None, gaps=(gap,))
+    assert _text(gap_list_lines(found)).splitlines()[1:] == ["  a b.py  not_utf8  byte 0xff"]
+
+
+def _status(**changes) -> Status:
+    snapshot = SnapshotStatus(
+        sha=SHA,
+        sealed_at=datetime(2031, 5, 6, 7, 8, tzinfo=UTC),
+        files=12,
+        parsed=10,
+        gap_files=1,
+        no_language=1,
+        excluded=3,
+        spans=318,
+        artifacts=27,
+        gaps=1,
+        kinds={"import": 7, "symbol": 20},
+    )
+    fields = {
+        "name": "shop",
+        "location": "/srv/shop/.git",
+        "reachable": True,
+        "head": SHA,
+        "head_indexed": True,
+        "commits_behind": 0,
+        "snapshots": (snapshot,),
+    }
+    repository = RepositoryStatus(**(fields | changes))
+    return Status(database="embedded", schema_revision="0002", bytes=14_200_000, repositories=(repository,))
+
+
+def test_status_shows_the_database_and_each_repository_with_its_snapshots():
+    assert _text(status_lines(_status())).splitlines() == [
+        "database: embedded, schema 0002, 14.2 MB",
+        "",
+        "shop  /srv/shop/.git",
+        "  HEAD 4f1c2a9b8d3e is indexed",
+        "  4f1c2a9b8d3e  2031-05-06 07:08  12 files  318 spans  27 artifacts  1 gap",
+        "  symbol 20, import 7",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"head": HEAD, "head_indexed": False, "commits_behind": 3},
+            "  HEAD aa11bb22cc33 is not indexed; the newest snapshot is 3 commits behind",
+        ),
+        ({"head": HEAD, "head_indexed": False, "commits_behind": None}, "  HEAD aa11bb22cc33 is not indexed"),
+        (
+            {"reachable": False, "head": None, "head_indexed": False, "commits_behind": None},
+            "  not reachable: whether this is still so at HEAD is unknown",
+        ),
+        ({"head": None, "head_indexed": False, "commits_behind": None}, "  HEAD names no commit"),
+    ],
+)
+def test_status_says_where_head_is(changes, said):
+    assert _text(status_lines(_status(**changes))).splitlines()[3] == said
+
+
+def test_status_of_an_empty_database_says_how_to_begin():
+    empty = Status(database="embedded", schema_revision="0002", bytes=8_000_000, repositories=())
+    assert _text(status_lines(empty)).splitlines()[1:] == ["nothing is indexed yet: kb index <path or URL>"]

@@ -5,7 +5,6 @@ The only module of `kb.model` that needs pydantic; the stations below the faces 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -74,93 +73,3 @@ class Unit(_Record):
     model: Annotated[str | None, Field(description="The language model, for a unit that one wrote.")] = None
     confidence: Annotated[int, Field(ge=0, le=100, description="Per cent.")]
     freshness: Freshness
-
-
-class UnitList(_Record):
-    """Units within a budget; what was left out is counted and reachable."""
-
-    units: tuple[Unit, ...]
-    omitted: Annotated[int, Field(ge=0, description="Units that did not fit.")] = 0
-    next_cursor: Annotated[str | None, Field(description="Give it back to go on; None at the end.")] = None
-
-
-class ReadFrom(_Record):
-    """The snapshot that an answer was read from, and how that choice was made."""
-
-    repository: Annotated[str, Field(description="The repository's name in kb.")]
-    sha: Sha
-    asked: Annotated[str | None, Field(description="The commit-ish that was asked for; None for HEAD.")] = (
-        None
-    )
-    head_sha: Annotated[Sha | None, Field(description="None where the repository cannot be reached.")] = None
-    commits_behind: Annotated[
-        int | None, Field(ge=0, description="Commits from the snapshot to what was asked for; 0 when equal.")
-    ] = None
-
-
-class Shown(UnitList):
-    """The units of what was asked for, and the snapshot they were read from."""
-
-    snapshot: ReadFrom
-
-
-class Gap(_Record):
-    """A file, or part of one, that kb could not read."""
-
-    path: str
-    reason: Annotated[str, Field(description="A stable word, such as syntax_error or too_large.")]
-    start_line: Annotated[int | None, Field(ge=1, description="None for the whole file.")] = None
-    end_line: Annotated[int | None, Field(ge=1, description="Inclusive.")] = None
-    detail: str = ""
-
-
-class GapList(_Record):
-    """Every gap of one snapshot."""
-
-    snapshot: ReadFrom
-    gaps: tuple[Gap, ...]
-
-
-class SnapshotStatus(_Record):
-    """A sealed snapshot in numbers: files = parsed + gap_files + no_language; excluded beside."""
-
-    sha: Sha
-    sealed_at: datetime
-    files: int
-    parsed: int
-    gap_files: int
-    no_language: int
-    excluded: int
-    spans: int
-    artifacts: int
-    gaps: int
-
-
-class RepositoryStatus(_Record):
-    """A repository that kb knows, with its snapshots, the newest first."""
-
-    name: str
-    location: Annotated[str, Field(description="Common git folder, or URL without credentials.")]
-    is_remote: bool
-    head_sha: Annotated[Sha | None, Field(description="None where it cannot be reached.")] = None
-    commits_behind: Annotated[
-        int | None, Field(ge=0, description="From the nearest indexed ancestor to HEAD; None where none is.")
-    ] = None
-    snapshots: tuple[SnapshotStatus, ...]
-
-
-class DatabaseStatus(_Record):
-    """The database that kb uses."""
-
-    kind: Literal["embedded", "server"]
-    url: Annotated[str, Field(description="Without its password.")]
-    server_version: str
-    revision: Annotated[str, Field(description="Of the schema.")]
-    size_bytes: int
-
-
-class Status(_Record):
-    """What is indexed, and where it is kept."""
-
-    database: DatabaseStatus
-    repositories: tuple[RepositoryStatus, ...]

@@ -74,9 +74,10 @@ def command(
         roots=roots,
         jobs=settings.jobs,
         full=full,
+        max_blob_bytes=settings.max_blob_bytes,
     )
     with open_app(settings) as app, TerminalProgress() as progress:
-        report = index_repository(app.database, app.home, request, progress)
+        report = index_repository(app, request, progress)
     if as_json:
         print_document("index", report)
     else:

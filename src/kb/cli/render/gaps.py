@@ -10,7 +10,7 @@ from kb.cli.render.words import columns, line_range
 from kb.cli.terminal import one_line
 
 if TYPE_CHECKING:
-    from kb.model.served import GapList
+    from kb.retrieve.gaps import GapList
 
 
 class GapLike(Protocol):
@@ -47,7 +47,7 @@ def gap_lines(gaps: Sequence[GapLike]) -> Iterator[str]:
 
 def gap_list_lines(found: GapList) -> Iterator[str]:
     """The snapshot, then one line a gap, or the good news that there is none."""
-    yield read_from_line(found.snapshot)
+    yield read_from_line(found.repository, found.sha, found.notice)
     if not found.gaps:
         yield "no gaps: every file in a language that kb reads was read whole"
         return

@@ -9,14 +9,15 @@ from kb.cli.render.words import columns, counted, human_size, short_sha
 from kb.cli.terminal import dim, one_line, strong, warning
 
 if TYPE_CHECKING:
-    from kb.model.served import DatabaseStatus, RepositoryStatus, SnapshotStatus, Status
+    from kb.retrieve.status import RepositoryStatus, SnapshotStatus, Status
 
 _LISTED = 5
 
 
 def status_lines(status: Status) -> Iterator[str]:
     """Everything that kb knows about itself, on one screen for a few repositories."""
-    yield _database_line(status.database)
+    about = f"schema {status.schema_revision}, {human_size(status.bytes)}"
+    yield f"database: {one_line(status.database)}, {about}"
     if not status.repositories:
         yield "nothing is indexed yet: kb index <path or URL>"
     for repository in status.repositories:
@@ -24,31 +25,34 @@ def status_lines(status: Status) -> Iterator[str]:
         yield from _repository_lines(repository)
 
 
-def _database_line(database: DatabaseStatus) -> str:
-    where = "embedded server" if database.kind == "embedded" else one_line(database.url)
-    about = f"PostgreSQL {database.server_version}, schema {database.revision}"
-    return f"database: {where}, {about}, {human_size(database.size_bytes)}"
-
-
 def _repository_lines(repository: RepositoryStatus) -> Iterator[str]:
     yield f"{strong(one_line(repository.name))}  {dim(one_line(repository.location))}"
     yield f"  {_head(repository)}"
     rows = [_snapshot_row(snapshot) for snapshot in repository.snapshots[:_LISTED]]
     yield from columns(rows)
+    if repository.snapshots and repository.snapshots[0].kinds:
+        kinds = sorted(repository.snapshots[0].kinds.items(), key=lambda item: (-item[1], item[0]))
+        yield dim("  " + ", ".join(f"{kind} {number:,}" for kind, number in kinds))
     left = len(repository.snapshots) - _LISTED
     if left > 0:
         yield dim(f"  and {counted(left, 'older snapshot')}")
 
 
 def _head(repository: RepositoryStatus) -> str:
-    if repository.head_sha is None:
-        return warning("HEAD cannot be read: the repository is not reachable")
-    head = f"HEAD {short_sha(repository.head_sha)}"
-    if repository.commits_behind is None:
-        return warning(f"{head} has no indexed ancestor")
+    if not repository.reachable:
+        return warning("not reachable: whether this is still so at HEAD is unknown")
+    if repository.head is None:
+        return warning("HEAD names no commit")
+    head = f"HEAD {short_sha(repository.head)}"
+    if repository.head_indexed:
+        return f"{head} is indexed"
     if repository.commits_behind:
-        return warning(f"{head} is {counted(repository.commits_behind, 'commit')} ahead of what is indexed")
-    return f"{head} is indexed"
+        return warning(f"{head} is not indexed; the newest snapshot is {_behind(repository.commits_behind)}")
+    return warning(f"{head} is not indexed")
+
+
+def _behind(commits: int) -> str:
+    return f"{counted(commits, 'commit')} behind"
 
 
 def _snapshot_row(snapshot: SnapshotStatus) -> tuple[str, ...]:

@@ -11,14 +11,15 @@ from kb.cli.render.words import counted, line_range, short_sha
 from kb.cli.terminal import dim, one_line, printable, strong, warning
 
 if TYPE_CHECKING:
-    from kb.model.served import Freshness, Provenance, Shown, Unit
+    from kb.model.served import Freshness, Provenance, Unit
+    from kb.retrieve.show import Shown
 
 _INDENT = "  "
 
 
 def shown_lines(shown: Shown) -> Iterator[str]:
     """The snapshot that was read, each unit after an empty line, and how many were left out."""
-    yield read_from_line(shown.snapshot)
+    yield read_from_line(shown.repository, shown.sha, shown.notice)
     for unit in shown.units:
         yield ""
         yield from unit_lines(unit)
