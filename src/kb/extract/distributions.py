@@ -226,9 +226,8 @@ def import_names(distribution: str) -> tuple[str, ...]:
     # `flask-login` is `flask_login`, `zope-event` is `zope.event`, `python-foo` and `django-foo` often `foo`.
     if "-" in name:
         names.append(name.replace("-", "."))
-        for prefix in ("python-", "django-", "py"):
-            if name.startswith(prefix):
-                names.append(name.removeprefix(prefix).replace("-", "_"))
+        prefixes = [prefix for prefix in ("python-", "django-", "py") if name.startswith(prefix)]
+        names.extend(name.removeprefix(prefix).replace("-", "_") for prefix in prefixes)
     return tuple(dict.fromkeys(names))
 
 

@@ -16,6 +16,7 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "dict": "{}"}
 _TOKEN = re.compile(
     r"""\s*(?:([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(-?\d[\w.]*)|("[^"]*"|'[^']*')|(\.\.\.|[\[\](),|]))"""
 )
+_KINDS = ("name", "num", "str", "op")
 _CONSTANTS = frozenset({"None", "True", "False", "..."})
 
 
@@ -23,7 +24,9 @@ def render(expr: Expr | None) -> str:
     """The expression as one line of normalised source; "" for None."""
     if expr is None:
         return ""
-    kind, value, items = expr.kind, expr.value, expr.items
+    kind = expr.kind
+    value = expr.value
+    items = expr.items
     if kind == "str":
         return json.dumps(value, ensure_ascii=False)
     if kind == "bytes":
@@ -174,7 +177,7 @@ def parse_annotation(text: str) -> Expr:
         if match is None:
             return Expr("other", stripped)
         at = match.end()
-        kind = ("name", "num", "str", "op")[(match.lastindex or 1) - 1]
+        kind = _KINDS[(match.lastindex or 1) - 1]
         tokens.append((kind, match.group(match.lastindex or 1)))
     parser = _AnnotationParser(tokens)
     try:
@@ -280,9 +283,35 @@ def without_none(expr: Expr) -> tuple[Expr, bool]:
 
 
 _COLLECTIONS = frozenset(
-    "list List set Set frozenset FrozenSet tuple Tuple Sequence MutableSequence Iterable Collection dict Dict "
-    "Mapping MutableMapping defaultdict DefaultDict deque Deque AbstractSet MutableSet WriteOnlyMapped "
-    "DynamicMapped AppenderQuery InstrumentedList OrderedDict".split()
+    [
+        "list",
+        "List",
+        "set",
+        "Set",
+        "frozenset",
+        "FrozenSet",
+        "tuple",
+        "Tuple",
+        "Sequence",
+        "MutableSequence",
+        "Iterable",
+        "Collection",
+        "dict",
+        "Dict",
+        "Mapping",
+        "MutableMapping",
+        "defaultdict",
+        "DefaultDict",
+        "deque",
+        "Deque",
+        "AbstractSet",
+        "MutableSet",
+        "WriteOnlyMapped",
+        "DynamicMapped",
+        "AppenderQuery",
+        "InstrumentedList",
+        "OrderedDict",
+    ]
 )
 
 

@@ -1,0 +1,261 @@
+"""The other end of a relation: found across files by name, class name, app label or table name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kb.extract.api import FileView
+from kb.extract.entities.facts import SOURCE, EntityFacts, squeeze
+from kb.extract.entities.records import Field, RelationHint
+from kb.extract.entities.registry import framework_of
+from kb.extract.entities.source import ClassSource, Reader
+from kb.extract.expressions import last
+from kb.extract.keys import qualified
+from kb.model.artifacts import Grounding
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a hint leads to."""
+
+    name: str
+    """Dotted name as far as it is known, as written otherwise."""
+    how: str
+    """`exact` | `approximate` | `dynamic` | `unresolved` | `external`."""
+    path: str | None = None
+    symbol_path: str = ""
+    source: ClassSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A resolved relation: its body entry, the key it links to, and what the other end stands on."""
+
+    body: dict[str, Any]
+    key: str | None
+    groundings: tuple[Grounding, ...]
+    target: Target
+
+
+class Relations:
+    """Resolves the hints of one class or table."""
+
+    def __init__(self, reader: Reader, source: ClassSource | None, framework: str) -> None:
+        self.reader = reader
+        self.source = source
+        self.framework = framework
+        self.path = reader.file.path
+
+    def resolve(self, fields: list[tuple[Field, ClassSource | None]]) -> list[Relation]:
+        """Every relation of the fields, in order; each field comes with the class that declares it."""
+        found: list[Relation] = []
+        pending: list[tuple[Field, RelationHint, Target]] = []
+        keyed: set[tuple[str | None, str]] = set()
+        for field, declared_in in fields:
+            for hint in field.relations:
+                target = self._target(hint, declared_in)
+                if target is None:
+                    continue
+                if hint.by == "table" or hint.via == "ForeignKey":
+                    keyed.add((target.path, target.symbol_path))
+                pending.append((field, hint, target))
+        for field, hint, target in pending:
+            cardinality = hint.cardinality
+            if cardinality == "unknown":
+                # SQLAlchemy's own rule: many-to-one if this side holds the key, else one-to-many.
+                holds_key = target.path is not None and (target.path, target.symbol_path) in keyed
+                cardinality = "one" if holds_key else "many"
+            found.append(self._relation(field, hint, target, cardinality))
+        return found
+
+    def _target(self, hint: RelationHint, declared_in: ClassSource | None) -> Target | None:
+        if hint.by == "dynamic":
+            return Target(hint.target, "dynamic")
+        if hint.by == "table":
+            return self._by_table(hint.target)
+        if hint.by == "class":
+            return self._by_class(hint.target, declared_in)
+        if hint.by == "django":
+            return self._by_django_name(hint.target, declared_in)
+        if hint.by == "user model":
+            return self._user_model()
+        found = self._by_name(hint.target, declared_in)
+        if not hint.optional and found.path is None and found.how == "unresolved":
+            # A name that only type checkers see (`Mapped["Order"]`) is the registry's to find.
+            found = self._by_class(hint.target, declared_in)
+        if hint.optional and (found.source is None or framework_of(found.source) is None):
+            return None
+        return found
+
+    def _by_name(self, name: str, declared_in: ClassSource | None) -> Target:
+        path = declared_in.path if declared_in is not None else self.path
+        scope = declared_in.symbol_path if declared_in is not None else ""
+        resolution = self.reader.resolve(path, name, scope)
+        if resolution.target == "internal" and resolution.path is not None and resolution.symbol_path:
+            source = self.reader.class_at(resolution.path, resolution.symbol_path)
+            return Target(
+                resolution.qualified, resolution.how, resolution.path, resolution.symbol_path, source
+            )
+        if resolution.target in ("external", "stdlib"):
+            return Target(resolution.qualified or name, "external")
+        return Target(name, "unresolved")
+
+    def _by_class(self, name: str, declared_in: ClassSource | None) -> Target:
+        """A class name that a string gives: the declarative registry's rule, across the snapshot."""
+        if declared_in is not None:
+            near = self.reader.resolve(declared_in.path, name, declared_in.scope)
+            if near.target == "internal" and near.path is not None and near.symbol_path:
+                source = self.reader.class_at(near.path, near.symbol_path)
+                if source is not None:
+                    return Target(near.qualified, "exact", near.path, near.symbol_path, source)
+        return self._choose(name, self._candidates(last(name)), name.rpartition(".")[0])
+
+    def _by_django_name(self, name: str, declared_in: ClassSource | None) -> Target:
+        if name == "self" and self.source is not None:
+            return self._to_class(self.source, "exact")
+        label, _, model = name.rpartition(".")
+        if not label and declared_in is not None:
+            source = self.reader.class_at(declared_in.path, model)
+            if source is not None:
+                return self._to_class(source, "exact")
+            label = _app_of(self._module_of(declared_in.path))
+        return self._choose(name, self._candidates(model), label)
+
+    def _user_model(self) -> Target:
+        named: set[str] = set()
+        for path in self.reader.world.who_has(SOURCE, "user-model"):
+            read = self.reader.world.facts(path, SOURCE, EntityFacts)
+            if read is not None and read[0].user_model:
+                named.add(read[0].user_model)
+        if not named:
+            return Target("django.contrib.auth.models.User", "approximate")
+        if len(named) > 1:
+            return Target("settings.AUTH_USER_MODEL", "dynamic")
+        found = self._by_django_name(named.pop(), None)
+        return Target(found.name, "approximate", found.path, found.symbol_path, found.source)
+
+    def _by_table(self, reference: str) -> Target:
+        """`orders.id` or `schema.orders.id`: the class or table whose name it is."""
+        table = last(reference.rpartition(".")[0]) or reference
+        world = self.reader.world
+        for path in world.who_has(SOURCE, f"table:{table}"):
+            read = world.facts(path, SOURCE, EntityFacts)
+            for name, symbol_path in read[0].tables if read is not None else ():
+                if name == table:
+                    source = self.reader.class_at(path, symbol_path)
+                    return self._to(path, symbol_path, source, "exact")
+        for source in self._candidates(squeeze(table), "squeezed"):
+            if not any(entry.name == "__tablename__" for entry in source.entries):
+                return self._to_class(source, "approximate")
+        return Target(reference, "unresolved")
+
+    def _candidates(self, name: str, by: str = "class") -> list[ClassSource]:
+        world, found = self.reader.world, []
+        for path in world.who_has(SOURCE, f"{by}:{name}"):
+            read = world.facts(path, SOURCE, EntityFacts)
+            for symbol_path in read[0].classes if read is not None else ():
+                own = last(symbol_path)
+                if name == (squeeze(own) if by == "squeezed" else own):
+                    source = self.reader.class_at(path, symbol_path)
+                    framework = framework_of(source) if source is not None else None
+                    if source is not None and framework is not None and framework[0].id == self.framework:
+                        found.append(source)
+        return found
+
+    def _choose(self, name: str, candidates: list[ClassSource], label: str) -> Target:
+        """The only candidate, or the only one in the named package; several are said to be so."""
+        if label:
+            inside = [c for c in candidates if _is_in(self._module_of(c.path), label)]
+            if len(inside) == 1:
+                return self._to_class(inside[0], "exact")
+            candidates = inside or candidates
+        if not candidates:
+            return Target(name, "unresolved")
+        if len(candidates) == 1:
+            return self._to_class(candidates[0], "approximate" if label else "exact")
+        near = [c for c in candidates if _package(c.path) == _package(self.path)]
+        if len(near) == 1:
+            return self._to_class(near[0], "approximate")
+        return Target(f"{name} (one of {len(candidates)} classes)", "dynamic")
+
+    def _to_class(self, source: ClassSource, how: str) -> Target:
+        return self._to(source.path, source.symbol_path, source, how)
+
+    def _to(self, path: str, symbol_path: str, source: ClassSource | None, how: str) -> Target:
+        view = self._view(path)
+        name = qualified(view, symbol_path) if view is not None else symbol_path
+        return Target(name, how, path, symbol_path, source)
+
+    def _view(self, path: str) -> FileView | None:
+        return self.reader.file if path == self.path else self.reader.world.file(path)
+
+    def _module_of(self, path: str) -> str:
+        view = self._view(path)
+        return view.module_name if view is not None else ""
+
+    def _relation(self, field: Field, hint: RelationHint, target: Target, cardinality: str) -> Relation:
+        body: dict[str, Any] = {"name": field.name, "target": target.name, "cardinality": cardinality}
+        if hint.via:
+            body["via"] = hint.via
+        body["resolution"] = target.how
+        key: str | None = None
+        groundings: list[Grounding] = []
+        if target.path is not None:
+            view = self._view(target.path)
+            if view is not None:
+                key = "entity:" + qualified(view, target.symbol_path)
+                body["target"] = qualified(view, target.symbol_path)
+                groundings.extend(self._stand_on(view, target))
+        if hint.back_populates:
+            body["back_populates"] = hint.back_populates
+            if target.source is not None and hint.via == "relationship":
+                other = self._other_end(target.source, hint.back_populates)
+                body["other_end"] = "declared" if other is not None else "not found"
+                groundings.extend([other] if other is not None else [])
+        if hint.through:
+            through = self._by_through(hint)
+            body["through"] = through.name
+            view = self._view(through.path) if through.path is not None else None
+            if view is not None:
+                groundings.extend(self._stand_on(view, through))
+        return Relation(body, key, tuple(groundings), target)
+
+    def _by_through(self, hint: RelationHint) -> Target:
+        if hint.via == "relationship":
+            found = self._by_name(hint.through, self.source)
+            return found if found.path is not None else self._by_table(f"{hint.through}.")
+        found = self._by_name(hint.through, self.source)
+        return found if found.path is not None else self._by_django_name(hint.through, self.source)
+
+    def _stand_on(self, view: FileView, target: Target) -> list[Grounding]:
+        if target.source is not None:
+            return [view.ground_module(target.source.definition.header, "related")]
+        entry = self.reader.assignment(view.path, target.symbol_path)
+        return [view.ground_module(entry.span, "related")] if entry is not None else []
+
+    def _other_end(self, source: ClassSource, name: str) -> Grounding | None:
+        owners = [source, *(base.source for base in source.ancestry() if base.source is not None)]
+        for owner in owners:
+            for entry in owner.entries:
+                if entry.name == name:
+                    view = self._view(owner.path)
+                    return view.ground_module(entry.span, "related") if view is not None else None
+        return None
+
+
+def _app_of(module: str) -> str:
+    """The Django app of a module: the part before `models`."""
+    parts = module.split(".")
+    return (
+        parts[parts.index("models") - 1] if "models" in parts[1:] else (parts[-2] if len(parts) > 1 else "")
+    )
+
+
+def _is_in(module: str, label: str) -> bool:
+    parts = module.split(".")
+    return all(part in parts for part in label.split("."))
+
+
+def _package(path: str) -> str:
+    return path.rpartition("/")[0]
