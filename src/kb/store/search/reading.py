@@ -1,0 +1,158 @@
+"""A sealed snapshot as search sees it: its documents, its statistics, the filters on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import psycopg
+
+from kb.store.search import members
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted."""
+
+    lineage_id: int
+    ordinal: int
+    handed_out: int
+    """Document numbers of the lineage, those of other snapshots included."""
+    present: int
+    """Documents that the snapshot holds: N."""
+    total_length: int
+    kinds: tuple[str, ...]
+    members: members.Bits
+
+    @property
+    def average_length(self) -> float:
+        """Mean length of the snapshot's documents in terms."""
+        return max(self.total_length / self.present, 1.0) if self.present else 1.0
+
+
+class Document(NamedTuple):
+    """A document with the artifact it was made of."""
+
+    doc: int
+    artifact_pk: int
+    artifact_id: bytes
+    kind: str
+    logical_key: str
+    title: str
+    text: str
+    path: str
+    """The file whose link yielded it."""
+
+
+def open_view(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> SearchView | None:
+    """The index of a sealed snapshot; None where it has not been made yet."""
+    row = connection.execute(
+        """SELECT s.documents, s.total_length, i.documents FROM search_snapshot s
+           JOIN search_index i USING (lineage_id) WHERE s.lineage_id = %s AND s.ordinal = %s""",
+        (lineage_id, ordinal),
+    ).fetchone()
+    if row is None:
+        return None
+    present, total_length, handed_out = row
+    kinds = members.kinds(connection, lineage_id)
+    bits = members.of_snapshot(connection, lineage_id, ordinal, handed_out, kinds)
+    return SearchView(lineage_id, ordinal, handed_out, present, total_length, tuple(kinds), bits)
+
+
+def of_kinds(connection: psycopg.Connection[Any], view: SearchView, kinds: Sequence[str]) -> members.Bits:
+    """The snapshot's documents of some kinds."""
+    return members.of_snapshot(connection, view.lineage_id, view.ordinal, view.handed_out, kinds)
+
+
+def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str) -> members.Bits:
+    """The snapshot's documents with a grounding in a file whose path fits the regular expression."""
+    rows = connection.execute(
+        """WITH fitting AS MATERIALIZED (
+               SELECT f.path_id FROM snapshot_file f JOIN path p USING (path_id)
+               WHERE f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+                 AND p.path ~ %(pattern)s)
+           SELECT DISTINCT d.doc FROM fitting JOIN grounding_location g USING (path_id)
+           JOIN search_document d ON d.artifact_pk = g.artifact_pk AND d.lineage_id = g.lineage_id
+           WHERE g.lineage_id = %(lineage)s AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s""",
+        {"lineage": view.lineage_id, "ordinal": view.ordinal, "pattern": pattern},
+    ).fetchall()
+    numbers = np.array([row[0] for row in rows if row[0] < view.handed_out], dtype=np.int64)
+    return members.from_numbers(numbers, len(view.members)) & view.members
+
+
+def with_term(connection: psycopg.Connection[Any], view: SearchView, term_id: int) -> Numbers:
+    """Every document of the snapshot that holds the term."""
+    rows = connection.execute(
+        """SELECT unnest(postings) >> 8 FROM search_block WHERE lineage_id = %s AND term_id = %s""",
+        (view.lineage_id, term_id),
+        binary=True,
+    ).fetchall()
+    numbers = np.array([row[0] for row in rows if row[0] < view.handed_out], dtype=np.int64)
+    flags = np.unpackbits(view.members, bitorder="little")
+    held: Numbers = numbers[flags[numbers] == 1]
+    return held
+
+
+def documents(
+    connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
+) -> list[Document]:
+    """The named documents, in the order given."""
+    rows = connection.execute(
+        """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, a.text, h.path
+           FROM unnest(%(docs)s::int4[]) WITH ORDINALITY AS w (doc, at)
+           JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
+           JOIN artifact a USING (artifact_pk)
+           CROSS JOIN LATERAL (
+               SELECT p.path FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
+               WHERE e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
+                 AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s ORDER BY p.path LIMIT 1) h
+           ORDER BY w.at""",
+        {"docs": list(numbers), "lineage": view.lineage_id, "ordinal": view.ordinal},
+    ).fetchall()
+    return [Document(*row) for row in rows]
+
+
+def texts(
+    connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
+) -> Iterator[tuple[int, str]]:
+    """Number and everything readable of the named documents: title, key and text."""
+    rows = connection.execute(
+        """SELECT d.doc, concat_ws(' ', a.title, a.logical_key, a.text) FROM search_document d
+           JOIN artifact a USING (artifact_pk) WHERE d.lineage_id = %s AND d.doc = ANY(%s)""",
+        (view.lineage_id, list(numbers)),
+    )
+    for doc, text in rows:
+        yield int(doc), str(text)
+
+
+def neighbours(
+    connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
+) -> list[tuple[int, int, str]]:
+    """Documents one edge away: (from, to, relation), edges of both directions; a reversed one is `~name`."""
+    rows = connection.execute(
+        """WITH near AS (
+               SELECT d.doc, d.artifact_pk, a.logical_key FROM search_document d JOIN artifact a USING (artifact_pk)
+               WHERE d.lineage_id = %(lineage)s AND d.doc = ANY(%(docs)s)),
+           linked AS (
+               SELECT near.doc, a.artifact_pk, e.relation FROM near JOIN artifact_edge e USING (artifact_pk)
+               JOIN artifact a ON a.logical_key = e.target_key
+               UNION
+               SELECT near.doc, e.artifact_pk, '~' || e.relation FROM near
+               JOIN artifact_edge e ON e.target_key = near.logical_key)
+           SELECT l.doc, d.doc, l.relation FROM linked l
+           JOIN search_document d ON d.artifact_pk = l.artifact_pk AND d.lineage_id = %(lineage)s
+           WHERE d.doc < %(limit)s AND get_bit(%(members)s::bytea, d.doc) = 1 AND d.doc <> l.doc
+           ORDER BY 1, 3, 2 LIMIT 1000""",
+        {
+            "lineage": view.lineage_id,
+            "docs": list(numbers),
+            "limit": view.handed_out,
+            "members": view.members.tobytes(),
+        },
+    ).fetchall()
+    return [(int(source), int(target), str(relation)) for source, target, relation in rows]
