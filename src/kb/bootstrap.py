@@ -1,0 +1,52 @@
+"""Builds the parts from the settings and hands them over; the only place where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kb.config import Settings
+from kb.store.database import Database
+from kb.store.embedded import EmbeddedServer
+
+
+@dataclass(frozen=True)
+class App:
+    """The parts that use cases take (`kb.store.parts.Parts`)."""
+
+    settings: Settings
+    database: Database
+    home: Path
+
+
+def embedded_server(settings: Settings) -> EmbeddedServer:
+    """kb's own server below the data home; not started."""
+    return EmbeddedServer(settings.home, settings.pg_bindir)
+
+
+def find_database(settings: Settings) -> Database:
+    """The database of the settings: the one at the URL, else the embedded server's, started if need be.
+
+    Raises:
+        DatabaseError: the URL is wrong or the embedded server cannot start.
+    """
+    if settings.db_url is not None:
+        return Database.at(
+            settings.db_url.get_secret_value().replace("postgresql+psycopg:", "postgresql:", 1)
+        )
+    return Database(embedded_server(settings).ensure_running())
+
+
+@contextmanager
+def open_app(settings: Settings) -> Iterator[App]:
+    """The parts over a database that is ready; an empty one is migrated first.
+
+    Raises:
+        DatabaseError: unreachable, or its schema is behind or ahead of this kb.
+    """
+    database = find_database(settings)
+    database.ensure_ready()
+    settings.home.mkdir(parents=True, exist_ok=True)
+    yield App(settings, database, settings.home)

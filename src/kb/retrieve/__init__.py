@@ -1,0 +1,1 @@
+"""Reads snapshots: units with provenance and freshness, status, gaps, search."""

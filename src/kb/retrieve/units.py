@@ -1,0 +1,74 @@
+"""Turns stored artifacts into served units: provenance with lines at a commit, and freshness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kb.git.repository import Repository
+from kb.model.served import Provenance, SourceLine, Unit
+from kb.retrieve.freshness import HeadReader
+from kb.retrieve.select import Selected
+from kb.store.units import ArtifactRow, Place
+
+
+class UnitMaker:
+    """Makes units of one snapshot."""
+
+    def __init__(self, selected: Selected) -> None:
+        self._selected = selected
+        self._sha = selected.snapshot.label
+        self._head = HeadReader(selected.repository, self._sha, selected.snapshot.tree)
+
+    def units(self, rows: Sequence[ArtifactRow], *, source: bool = False) -> tuple[Unit, ...]:
+        """The rows as units, in order; `source` adds the very lines at the snapshot's commit."""
+        return tuple(self._unit(row, source=source) for row in rows)
+
+    def _unit(self, row: ArtifactRow, *, source: bool) -> Unit:
+        return Unit(
+            key=row.logical_key,
+            kind=row.kind,
+            title=row.title,
+            body=row.body,
+            text=row.text,
+            provenance=tuple(self._provenance(place, source=source) for place in row.places),
+            method="llm_grounded" if row.method == "llm_grounded" else "deterministic",
+            extractor=row.extractor,
+            extractor_version=row.extractor_version,
+            model=row.model_id,
+            confidence=row.confidence,
+            freshness=self._head.freshness(row.places),
+        )
+
+    def _provenance(self, place: Place, *, source: bool) -> Provenance:
+        return Provenance(
+            file=place.path,
+            start_line=place.start_line,
+            end_line=place.end_line,
+            sha=self._sha,
+            symbol=place.symbol_path,
+            role=place.role,
+            span_id=place.span_id.hex(),
+            source=self._lines(place) if source else None,
+        )
+
+    def _lines(self, place: Place) -> tuple[SourceLine, ...] | None:
+        if self._selected.repository is None:
+            return None
+        return source_lines(self._selected.repository, place.oid, place.start_line, place.end_line)
+
+
+def source_lines(repository: Repository, oid: str, start: int, end: int) -> tuple[SourceLine, ...]:
+    """Lines `start` to `end` (1-based, inclusive) of a blob, without line endings.
+
+    Bytes that are not UTF-8 are shown as replacement characters.
+
+    Raises:
+        NotFoundError: the repository no longer holds the blob.
+    """
+    lines = _blob_lines(repository, oid)
+    return tuple(SourceLine(line=number, text=lines[number - 1]) for number in range(start, end + 1))
+
+
+def _blob_lines(repository: Repository, oid: str) -> list[str]:
+    text = repository.read(oid).decode("utf-8-sig", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -1,0 +1,171 @@
+"""A snapshot from the difference to the lineage's tip: reads new blobs, re-links what the look-ups say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from kb.errors import NotFoundError, RepositoryError
+from kb.extract.invalidation import changed_answers
+from kb.extract.layout import Layout
+from kb.extract.linking import link_file
+from kb.model.artifacts import LinkedFile
+from kb.model.files import TreeFile
+from kb.snapshot import faults
+from kb.snapshot.facts import StoredFacts
+from kb.snapshot.run import Run
+from kb.snapshot.workers import crew
+from kb.store import links, locks, manifest
+from kb.store.catalog import SnapshotRow, snapshots
+from kb.store.facts import LineageFacts, homes_asking
+from kb.store.manifest import FileRow, SealCounts, Tip
+from kb.structure.dialects import PARSER_VERSION
+
+_MOST = 0.25
+"""A difference above this share of the tip's files is no longer worth storing as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a commit changes against the tip of a lineage."""
+
+    tip: Tip
+    files: list[FileRow]
+    """Added or changed files, as the new snapshot accounts for them."""
+    removed: list[str]
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that was touched."""
+        return sorted({*self.removed, *(file.path for file in self.files)})
+
+
+def extend(run: Run) -> SnapshotRow | None:
+    """Seals the run's commit as the difference from the lineage's tip.
+
+    None where there is nothing to extend, or where the difference is too large to be worth it.
+    """
+    tip = manifest.tip(run.connection, run.row.repository_id, run.recipe_id)
+    while tip is not None:
+        difference = _difference(run, tip)
+        if len(difference.paths) > max(tip.files * _MOST, 1):
+            return None
+        run.cover(difference.files)
+        with crew(run.spec(), run.jobs) as workers:
+            run.parse_missing(difference.files, workers)
+        manifest.put_paths(run.connection, difference.paths)
+        with run.connection.transaction():
+            locks.lock_lineage(run.connection, run.row.repository_id, run.recipe_id)
+            now = manifest.tip(run.connection, run.row.repository_id, run.recipe_id)
+            if now == tip:
+                _apply(run, difference)
+                faults.point("before_commit")
+        if now == tip:
+            faults.point("sealed")
+            break
+        tip = now  # another process sealed meanwhile: the difference is to its snapshot now
+    found = snapshots(run.connection, run.row.repository_id, sha=run.commit.sha, recipe_id=run.recipe_id)
+    return found[0] if found else None
+
+
+def _difference(run: Run, tip: Tip) -> Difference:
+    changed, removed = _changes(run, tip)
+    return Difference(tip, run.plan(changed), removed)
+
+
+def _changes(run: Run, tip: Tip) -> tuple[list[TreeFile], list[str]]:
+    """Files that the commit has otherwise than the tip, and paths that it no longer has."""
+    try:
+        changes = list(run.repository.diff(tip.tree, run.commit.tree))
+    except (RepositoryError, NotFoundError):
+        # The tip's tree is gone (force-push and git gc): the tip as the database has it will do.
+        return _changes_from_rows(run, tip)
+    return (
+        [change.new for change in changes if change.new is not None],
+        [change.path for change in changes if change.new is None],
+    )
+
+
+def _changes_from_rows(run: Run, tip: Tip) -> tuple[list[TreeFile], list[str]]:
+    held = {
+        file.path: (file.oid, file.mode)
+        for file in LineageFacts(run.connection, tip.lineage_id, tip.ordinal, {}).files()
+    }
+    changed = []
+    for file in run.repository.files(run.commit):
+        known = held.pop(file.path, None)
+        # A submodule has no blob; it is always taken as changed, which costs a row and no work.
+        if known is None or known != (file.oid, file.mode):
+            changed.append(file)
+    return changed, sorted(held)
+
+
+def _apply(run: Run, difference: Difference) -> None:
+    """Writes the difference and seals it, in the current transaction under the lineage's lock."""
+    connection, lineage_id = run.connection, difference.tip.lineage_id
+    ordinal = difference.tip.ordinal + 1
+    versions = run.recipe.fact_versions
+    before = StoredFacts(
+        LineageFacts(connection, lineage_id, difference.tip.ordinal, versions), preload=False
+    )
+    after = StoredFacts(LineageFacts(connection, lineage_id, ordinal, versions), preload=False)
+    parsed_before = {path for path in difference.paths if before.dialect(path) is not None}
+    counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
+        manifest.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
+    )
+    manifest.put_files(connection, difference.files, difference.removed, PARSER_VERSION, lineage_id, ordinal)
+    counts = counts.plus(manifest.count_files(connection, lineage_id, ordinal, difference.paths))
+    faults.point("files_stored")
+    homes = _homes_to_link(run, difference, before, after, parsed_before)
+    linked = _link(run, homes, after)
+    gone = {
+        (path, extractor.id)
+        for path in parsed_before
+        if path not in homes
+        for extractor in run.recipe.extractors
+    }
+    entered = links.replace(connection, linked, gone, lineage_id, ordinal)
+    counts = counts.plus(SealCounts(artifacts=entered))
+    faults.point("linked")
+    manifest.check_changed(connection, lineage_id, ordinal, difference.paths)
+    faults.point("checked")
+    manifest.seal(
+        connection,
+        run.row.repository_id,
+        run.recipe_id,
+        lineage_id,
+        ordinal,
+        run.commit_id(),
+        run.commit.tree,
+        counts,
+    )
+    faults.point("before_seal")
+
+
+def _homes_to_link(
+    run: Run, difference: Difference, before: StoredFacts, after: StoredFacts, parsed_before: set[str]
+) -> dict[str, set[str]]:
+    """Path -> the extractors to link there: every one for a changed file, for the others those that asked."""
+    every = {extractor.id for extractor in run.recipe.extractors}
+    homes: dict[str, set[str]] = defaultdict(set)
+    for path in difference.paths:
+        if after.dialect(path) is not None:
+            homes[path] |= every
+    answers = changed_answers(difference.paths, before, after)
+    for path, extractor in homes_asking(run.connection, difference.tip.lineage_id, answers):
+        if after.dialect(path) is not None:
+            homes[path].add(extractor)
+    run.linked_files = len(homes)
+    run.linked_homes = sum(len(extractors) for extractors in homes.values())
+    return homes
+
+
+def _link(run: Run, homes: dict[str, set[str]], after: StoredFacts) -> list[LinkedFile]:
+    layout = Layout(after, run.recipe.roots)
+    linked: list[LinkedFile] = []
+    after.prefetch(homes, run.recipe.fact_versions)
+    for done, path in enumerate(sorted(homes)):
+        run.progress("link", done, len(homes))
+        wanted = [extractor for extractor in run.recipe.extractors if extractor.id in homes[path]]
+        linked += link_file(path, wanted, after, layout)
+    return linked

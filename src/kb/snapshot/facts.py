@@ -1,0 +1,152 @@
+"""The rest of the snapshot as linking asks for it, answered from the database."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from kb.model.spans import FactRow, SpanKey
+from kb.store.facts import FileAt, LineageFacts
+from kb.structure.facts import MODULE_SOURCE, ModuleFacts, decode_payload, decode_span_table
+
+PRELOAD_BYTES = 48 * 1024 * 1024
+"""Compressed module facts up to this size are read at once; beyond, file by file as they are asked for."""
+_DECODED = 4096
+"""Decoded module facts that are kept."""
+
+
+class StoredFacts:
+    """`kb.extract`'s `FactStore` over one ordinal of a lineage.
+
+    With `preload` the paths, and module facts up to `PRELOAD_BYTES`, are read at once: right for linking
+    a whole snapshot. Without it every question is a query of its own: right for a small difference.
+    """
+
+    def __init__(self, facts: LineageFacts, *, preload: bool) -> None:
+        self._facts = facts
+        self._files: dict[str, FileAt | None] = {}
+        self._complete = preload
+        self._children: dict[str, set[str]] = {}
+        self._by_name: dict[str, list[str]] = {}
+        self._folders: dict[str, bool] = {}
+        self._raw: dict[tuple[int, str], tuple[bytes, bytes] | None] = {}
+        self._decoded: OrderedDict[str, tuple[ModuleFacts, list[SpanKey]]] = OrderedDict()
+        self._with_key: dict[tuple[str, str], list[str]] = {}
+        if preload:
+            self._load()
+
+    def _load(self) -> None:
+        for file in self._facts.files():
+            self._files[file.path] = file
+            self._by_name.setdefault(_last_name(file.path), []).append(file.path)
+            self._add_to_folder(file.path)
+        if self._facts.bytes_of(MODULE_SOURCE) <= PRELOAD_BYTES:
+            self._fetch(MODULE_SOURCE, [file.parse_id for file in self._files.values() if file])
+
+    def _add_to_folder(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        while folder not in self._children:
+            self._children[folder] = {name}
+            if not folder:
+                return
+            folder, _, name = folder.rpartition("/")
+            name += "/"
+        self._children[folder].add(name)
+
+    def _fetch(self, source: str, parse_ids: Iterable[int | None]) -> None:
+        wanted = [
+            parse_id for parse_id in parse_ids if parse_id is not None and (parse_id, source) not in self._raw
+        ]
+        if wanted:
+            found = self._facts.facts(wanted, source)
+            for parse_id in wanted:
+                self._raw[parse_id, source] = found.get(parse_id)
+
+    def prefetch(self, paths: Iterable[str], sources: Iterable[str]) -> None:
+        """Reads the fact rows of some files in a few queries, before they are asked for one by one."""
+        parse_ids = [file.parse_id for path in paths if (file := self.file(path)) is not None]
+        for source in sources:
+            self._fetch(source, parse_ids)
+
+    def forget(self, source: str) -> None:
+        """Drops what was read of a fact source that is not asked across files."""
+        self._raw = {key: row for key, row in self._raw.items() if key[1] != source}
+
+    def file(self, path: str) -> FileAt | None:
+        """The file at `path` with its parse, None if the snapshot has none."""
+        if path not in self._files and not self._complete:
+            self._files[path] = self._facts.file(path)
+        return self._files.get(path)
+
+    def has_path(self, path: str) -> bool:
+        """Whether the snapshot has a file at `path`."""
+        return self.file(path) is not None
+
+    def has_folder(self, path: str) -> bool:
+        """Whether the snapshot has a file somewhere below the folder `path`."""
+        if self._complete:
+            return path in self._children
+        if path not in self._folders:
+            self._folders[path] = self._facts.has_folder(path)
+        return self._folders[path]
+
+    def children(self, folder: str) -> list[str]:
+        """Names directly below `folder`, sorted; folders end with a slash."""
+        if self._complete:
+            return sorted(self._children.get(folder, ()))
+        return self._facts.children(folder)
+
+    def paths_ending(self, suffix: str) -> list[str]:
+        """Paths that are `suffix` or end with `/` and `suffix`, sorted."""
+        if not self._complete:
+            return self._facts.paths_ending(suffix)
+        end = "/" + suffix
+        same_name = self._by_name.get(_last_name(suffix), ())
+        return [path for path in same_name if path == suffix or path.endswith(end)]
+
+    def dialect(self, path: str) -> str | None:
+        """The dialect that the file was parsed under, None where it was not."""
+        file = self.file(path)
+        return None if file is None else file.dialect
+
+    def fact(self, path: str, source: str) -> tuple[bytes, bytes] | None:
+        """(payload, span table) of the file's fact row of `source`."""
+        file = self.file(path)
+        if file is None or file.parse_id is None:
+            return None
+        self._fetch(source, [file.parse_id])
+        return self._raw[file.parse_id, source]
+
+    def fact_rows(self, path: str) -> list[FactRow]:
+        """Every fact row of the file that the recipe wants, with its inverse keys."""
+        file = self.file(path)
+        return [] if file is None or file.parse_id is None else self._facts.rows_of(file.parse_id)
+
+    def module_facts(self, path: str) -> tuple[ModuleFacts, list[SpanKey]] | None:
+        """The file's module facts and their span table."""
+        known = self._decoded.get(path)
+        if known is not None:
+            self._decoded.move_to_end(path)
+            return known
+        row = self.fact(path, MODULE_SOURCE)
+        if row is None:
+            return None
+        decoded = (decode_payload(row[0], ModuleFacts), decode_span_table(row[1]))
+        self._decoded[path] = decoded
+        if len(self._decoded) > _DECODED:
+            self._decoded.popitem(last=False)
+        return decoded
+
+    def paths_with_key(self, source: str, key: str) -> list[str]:
+        """Paths of the files whose fact row of `source` carries `key`, sorted by their bytes."""
+        if (source, key) not in self._with_key:
+            self._with_key[source, key] = self._facts.paths_with_key(source, key)
+        return self._with_key[source, key]
+
+
+def _last_name(path: str) -> str:
+    """What suffixes are filed under: the name, with its folder for an `__init__` (there are so many)."""
+    folder, _, name = path.rpartition("/")
+    if name.startswith("__init__.") and folder:
+        return f"{folder.rpartition('/')[2]}/{name}"
+    return name

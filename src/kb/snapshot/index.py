@@ -1,0 +1,128 @@
+"""The use case `kb index`: a commit of a repository becomes a sealed snapshot."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from kb.extract.registry import load_extractors
+from kb.git.repository import Repository
+from kb.model.commits import CommitInfo
+from kb.snapshot import faults
+from kb.snapshot.build import build
+from kb.snapshot.extend import extend
+from kb.snapshot.recipe import Recipe
+from kb.snapshot.requests import GapRow, IndexReport, IndexRequest, Progress, silent
+from kb.snapshot.run import Run
+from kb.snapshot.scope import scope_at
+from kb.store import gaps, locks, manifest
+from kb.store.catalog import SnapshotRow, put_recipe, put_repository, snapshots
+from kb.store.database import Connection
+from kb.store.parts import Parts
+
+
+def index_repository(parts: Parts, request: IndexRequest, progress: Progress = silent) -> IndexReport:
+    """Seals a snapshot of the commit that the request names, or finds it sealed already.
+
+    Raises:
+        RepositoryError, NotFoundError: the repository or the commit cannot be read.
+        DatabaseError: the database cannot be written.
+        IntegrityError: an invariant does not hold; nothing was sealed.
+    """
+    started = time.monotonic()
+    repository = Repository.open(request.repo, parts.home)
+    commit = repository.resolve(request.commitish)
+    recipe, notices = recipe_for(repository, commit, request)
+    with parts.database.writer() as connection:
+        connection.autocommit = True  # every transaction is explicit
+        with locks.writing(connection):
+            run = _begin(parts, connection, request, repository, commit, recipe, progress)
+            sealed = snapshots(connection, run.row.repository_id, sha=commit.sha, recipe_id=run.recipe_id)
+            already = bool(sealed) and not request.full
+            if already:
+                snapshot, incremental = sealed[0], False
+            else:
+                snapshot, incremental = _make(run, full=request.full, replacing=bool(sealed))
+            gap_rows = gaps.gaps_at(connection, snapshot.lineage_id, snapshot.ordinal)
+    return IndexReport(
+        repository=run.row.name,
+        sha=commit.sha,
+        already_sealed=already,
+        files=snapshot.files,
+        parsed=snapshot.parsed,
+        gap_files=snapshot.gap_files,
+        no_language=snapshot.no_language,
+        excluded=snapshot.excluded,
+        spans=snapshot.spans,
+        artifacts=snapshot.artifacts,
+        gap_count=snapshot.gaps,
+        gaps=[GapRow(*gap) for gap in gap_rows],
+        dirty=_not_indexed(repository, commit),
+        seconds=f"{time.monotonic() - started:.1f}",
+        notices=notices,
+        incremental=incremental,
+        parsed_blobs=run.parsed_blobs,
+        linked_files=run.linked_files,
+        linked_homes=run.linked_homes,
+    )
+
+
+def _begin(
+    parts: Parts,
+    connection: Connection,
+    request: IndexRequest,
+    repository: Repository,
+    commit: CommitInfo,
+    recipe: Recipe,
+    progress: Progress,
+) -> Run:
+    """Registers repository and recipe, and gathers what the steps share."""
+    row = put_repository(
+        connection,
+        repository.location,
+        repository.default_name,
+        is_remote=repository.is_remote,
+        name=request.name,
+    )
+    recipe_id = put_recipe(connection, recipe.digest, recipe.settings)
+    faults.point("registered")
+    return Run(
+        database=parts.database,
+        connection=connection,
+        repository=repository,
+        row=row,
+        commit=commit,
+        recipe=recipe,
+        recipe_id=recipe_id,
+        jobs=request.jobs or os.cpu_count() or 1,
+        progress=progress,
+    )
+
+
+def _make(run: Run, *, full: bool, replacing: bool) -> tuple[SnapshotRow, bool]:
+    """The snapshot, and whether it was made from the difference to the lineage's tip."""
+    manifest.drop_orphans(run.connection, run.row.repository_id)
+    if not full:
+        extended = extend(run)
+        if extended is not None:
+            return extended, True
+    return build(run, replacing=replacing), False
+
+
+def recipe_for(repository: Repository, commit: CommitInfo, request: IndexRequest) -> tuple[Recipe, list[str]]:
+    """The recipe of a request at a commit, and what there is to say about its settings."""
+    scope, roots, notices = scope_at(repository, commit, request.includes, request.excludes)
+    recipe = Recipe(
+        extractors=load_extractors(),
+        scope=scope,
+        roots=request.roots or roots,
+        max_blob_bytes=request.max_blob_bytes,
+    )
+    return recipe, notices
+
+
+def _not_indexed(repository: Repository, commit: CommitInfo) -> list[str]:
+    """Changes of the working tree that the commit does not have, where it is checked out at it."""
+    if repository.is_bare or repository.head().sha != commit.sha:
+        return []
+    return [f"{file.what}: {file.path}" for file in repository.dirty()]

@@ -1,0 +1,59 @@
+"""Decides how each file of a commit is accounted for before anything is parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kb.model.files import FileStatus, TreeFile
+from kb.snapshot.scope import Scope, is_generated
+from kb.store.manifest import FileRow
+from kb.structure.dialects import dialect_of
+
+_SUBMODULE = 0o160000
+_SYMLINK = 0o120000
+_LFS_MARK = b"version https://git-lfs.github.com/spec/"
+_HEAD_BYTES = 2048
+
+
+def plan_files(
+    files: Iterable[TreeFile],
+    scope: Scope,
+    read: Callable[[str], bytes],
+    max_blob_bytes: int,
+) -> Iterator[FileRow]:
+    """Each file with the status it will have unless its parse fails as a whole.
+
+    Args:
+        read: a blob's bytes, by oid; asked only of blobs within the limit.
+    """
+    for file in files:
+        yield _plan_file(file, scope, read, max_blob_bytes)
+
+
+def _plan_file(file: TreeFile, scope: Scope, read: Callable[[str], bytes], max_blob_bytes: int) -> FileRow:
+    def row(status: str, reason: str = "", dialect: str | None = None) -> FileRow:
+        oid = None if file.mode == _SUBMODULE else file.oid
+        return FileRow(file.path, file.mode, oid, file.size, dialect, status, reason)
+
+    left_out = scope.included(file.path)
+    if left_out is not None:
+        return row(FileStatus.EXCLUDED, left_out)
+    if file.mode == _SUBMODULE:
+        return row(FileStatus.GAP, "submodule")
+    if not file.decodable:
+        return row(FileStatus.GAP, "path_not_utf8")
+    if file.mode == _SYMLINK:
+        return row(FileStatus.NO_LANGUAGE, "symlink")
+    dialect = dialect_of(file.path)
+    if dialect is None:
+        return row(FileStatus.NO_LANGUAGE)
+    if file.missing:
+        return row(FileStatus.GAP, "object_missing")
+    if file.size > max_blob_bytes:
+        return row(FileStatus.GAP, "too_large")
+    head = read(file.oid)[:_HEAD_BYTES]
+    if head.startswith(_LFS_MARK):
+        return row(FileStatus.GAP, "lfs_pointer")
+    if scope.skips_generated and is_generated(head):
+        return row(FileStatus.EXCLUDED, "generated")
+    return row(FileStatus.PARSED, dialect=dialect)

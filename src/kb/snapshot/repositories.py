@@ -1,0 +1,45 @@
+"""The use cases `kb repo list`, `rename` and `remove`."""
+
+from __future__ import annotations
+
+import shutil
+
+from kb.errors import NotFoundError
+from kb.git.mirror import mirror_path
+from kb.git.urls import parse_url
+from kb.store import locks
+from kb.store.catalog import RepositoryRow, find_repository, rename_repository, repositories
+from kb.store.collect import remove_repository
+from kb.store.parts import Parts
+
+
+def list_all(parts: Parts) -> list[RepositoryRow]:
+    """Every indexed repository, by name."""
+    with parts.database.reader() as connection:
+        return repositories(connection)
+
+
+def rename(parts: Parts, old: str, new: str) -> None:
+    """Gives a repository another name; see `store.catalog.rename_repository` for its errors."""
+    with parts.database.writer() as connection:
+        rename_repository(connection, old, new)
+
+
+def remove(parts: Parts, name: str) -> RepositoryRow:
+    """Erases a repository's knowledge, and kb's mirror of it where it is a remote one.
+
+    Waits for index runs that are under way. The git repository itself is never touched.
+
+    Raises:
+        NotFoundError: no repository has that name.
+    """
+    with parts.database.writer() as connection:
+        connection.autocommit = True
+        with locks.collecting(connection), connection.transaction():
+            row = find_repository(connection, name=name)
+            if row is None:
+                raise NotFoundError(f"no repository is named {name!r}", hint="see: kb repo list")
+            remove_repository(connection, row.repository_id)
+    if row.is_remote:
+        shutil.rmtree(mirror_path(parts.home, parse_url(row.location)), ignore_errors=True)
+    return row

@@ -1,0 +1,1 @@
+"""The only place with SQL: rows in, rows out, and the server that keeps them."""

@@ -1,0 +1,201 @@
+"""Reads artifacts of a snapshot with the lines that prove them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import psycopg
+
+
+class Place(NamedTuple):
+    """Where an artifact stands in a snapshot."""
+
+    path: str
+    start_line: int
+    end_line: int
+    symbol_path: str
+    role: str
+    span_id: bytes
+    span_kind: str
+    oid: str
+    """The blob at `path`, in hex."""
+
+
+@dataclass(slots=True)
+class ArtifactRow:
+    """An artifact of a snapshot, and its places by path and line."""
+
+    artifact_pk: int
+    artifact_id: bytes
+    kind: str
+    logical_key: str
+    title: str
+    text: str
+    body: dict[str, Any]
+    extractor: str
+    extractor_version: int
+    method: str
+    confidence: int
+    model_id: str | None
+    places: list[Place] = field(default_factory=list)
+
+
+class SnapshotUnits:
+    """Artifacts that hold at one ordinal of a lineage. Every list of keys comes in a stable order."""
+
+    def __init__(self, connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> None:
+        self._connection = connection
+        self._at = {"lineage": lineage_id, "ordinal": ordinal}
+
+    def by_pk(self, artifact_pks: Sequence[int]) -> list[ArtifactRow]:
+        """The artifacts with their places, in the order asked for; those not in the snapshot left out."""
+        rows = self._connection.execute(
+            """SELECT a.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, a.text, a.body,
+                      a.extractor, a.extractor_version, a.method, a.confidence, a.model_id
+               FROM artifact a WHERE a.artifact_pk = ANY(%(pks)s::int8[]) AND EXISTS (
+                   SELECT FROM snapshot_entry e WHERE e.artifact_pk = a.artifact_pk
+                   AND e.lineage_id = %(lineage)s
+                   AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s)""",
+            {**self._at, "pks": list(artifact_pks)},
+        ).fetchall()
+        found = {int(row[0]): ArtifactRow(row[0], bytes(row[1]), *row[2:]) for row in rows}
+        for artifact_pk, place in self._places(found):
+            found[artifact_pk].places.append(place)
+        return [found[pk] for pk in dict.fromkeys(artifact_pks) if pk in found]
+
+    def _places(self, artifact_pks: Iterable[int]) -> list[tuple[int, Place]]:
+        rows = self._connection.execute(
+            """SELECT g.artifact_pk, p.path, o.start_line, o.end_line, c.symbol_path, d.role, c.span_id,
+                      c.kind, encode(b.oid, 'hex')
+               FROM grounding_location g
+               JOIN artifact_derived_from d ON d.artifact_pk = g.artifact_pk AND d.span_pk = g.span_pk
+               JOIN path p USING (path_id)
+               JOIN snapshot_file f ON f.lineage_id = g.lineage_id AND f.path_id = g.path_id
+                AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+               JOIN blob b USING (blob_id)
+               JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
+               JOIN code_span c ON c.span_pk = g.span_pk
+               WHERE g.artifact_pk = ANY(%(pks)s::int8[]) AND g.lineage_id = %(lineage)s
+                 AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
+               ORDER BY g.artifact_pk, p.path, o.start_line, o.end_line, d.role, c.span_id""",
+            {**self._at, "pks": list(artifact_pks)},
+        ).fetchall()
+        return [(int(row[0]), Place(*row[1:6], bytes(row[6]), *row[7:])) for row in rows]
+
+    def with_key(self, keys: Sequence[str]) -> list[int]:
+        """Artifacts with exactly one of these logical keys, in the order of the keys."""
+        rows = self._connection.execute(
+            """SELECT a.artifact_pk FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, place)
+               JOIN artifact a ON a.logical_key = k.key
+               JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = %(lineage)s
+                AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+               ORDER BY k.place""",
+            {**self._at, "keys": list(keys)},
+        ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def keys_like(self, ending: str, limit: int) -> list[tuple[str, int]]:
+        """(logical key, artifact) of keys that end with `ending` after a `.`, `:` or `/`, by key."""
+        rows = self._connection.execute(
+            """SELECT a.logical_key, a.artifact_pk FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
+               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+                 AND right(a.logical_key, length(%(ending)s) + 1)
+                     IN ('.' || %(ending)s, ':' || %(ending)s, '/' || %(ending)s)
+               ORDER BY a.logical_key LIMIT %(limit)s""",
+            {**self._at, "ending": ending, "limit": limit},
+        ).fetchall()
+        return [(str(key), int(pk)) for key, pk in rows]
+
+    def keys_holding(self, word: str, limit: int) -> list[str]:
+        """Logical keys that hold `word` in any case, the shortest first."""
+        rows = self._connection.execute(
+            """SELECT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
+               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+                 AND strpos(lower(a.logical_key), lower(%(word)s)) > 0
+               ORDER BY length(a.logical_key), a.logical_key LIMIT %(limit)s""",
+            {**self._at, "word": word, "limit": limit},
+        ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def at_line(self, path: str, line: int) -> list[int]:
+        """Artifacts that stand on a span of the file that covers the line, the narrowest span first."""
+        rows = self._connection.execute(
+            """SELECT g.artifact_pk FROM path p
+               JOIN snapshot_file f ON f.path_id = p.path_id AND f.lineage_id = %(lineage)s
+                AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+               JOIN grounding_location g ON g.lineage_id = f.lineage_id AND g.path_id = f.path_id
+                AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
+               JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
+               JOIN artifact a ON a.artifact_pk = g.artifact_pk
+               WHERE p.path = %(path)s AND o.start_line <= %(line)s AND o.end_line >= %(line)s
+               GROUP BY g.artifact_pk, a.logical_key
+               ORDER BY min(o.end_line - o.start_line), a.logical_key""",
+            {**self._at, "path": path, "line": line},
+        ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def on_span(self, prefix: str) -> list[int]:
+        """Artifacts that stand here on a span whose id, in hex, starts with `prefix` (4 digits or more)."""
+        rows = self._connection.execute(
+            """SELECT DISTINCT a.logical_key, g.artifact_pk FROM code_span c
+               JOIN grounding_location g ON g.span_pk = c.span_pk AND g.lineage_id = %(lineage)s
+                AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
+               JOIN artifact a ON a.artifact_pk = g.artifact_pk
+               WHERE c.span_id >= %(low)s AND c.span_id <= %(high)s ORDER BY 1, 2""",
+            {
+                **self._at,
+                "low": bytes.fromhex(prefix.ljust(64, "0")),
+                "high": bytes.fromhex(prefix.ljust(64, "f")),
+            },
+        ).fetchall()
+        return [int(row[1]) for row in rows]
+
+    def in_file(self, path: str) -> list[int]:
+        """Artifacts that stand on a span of the file, by line."""
+        rows = self._connection.execute(
+            """SELECT g.artifact_pk FROM path p
+               JOIN snapshot_file f ON f.path_id = p.path_id AND f.lineage_id = %(lineage)s
+                AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+               JOIN grounding_location g ON g.lineage_id = f.lineage_id AND g.path_id = f.path_id
+                AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
+               JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
+               JOIN artifact a ON a.artifact_pk = g.artifact_pk
+               WHERE p.path = %(path)s GROUP BY g.artifact_pk, a.logical_key
+               ORDER BY min(o.start_line), a.logical_key""",
+            {**self._at, "path": path},
+        ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def of_kind(self, kind: str) -> list[int]:
+        """Artifacts of a kind, by logical key."""
+        rows = self._connection.execute(
+            """SELECT a.artifact_pk FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
+               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+                 AND a.kind = %(kind)s ORDER BY a.logical_key""",
+            {**self._at, "kind": kind},
+        ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def file(self, path: str) -> tuple[str, str, str] | None:
+        """(blob oid in hex, status, reason) of the file at `path`; None if the snapshot has none."""
+        row = self._connection.execute(
+            """SELECT coalesce(encode(b.oid, 'hex'), ''), f.status, f.reason
+               FROM path p JOIN snapshot_file f USING (path_id) LEFT JOIN blob b USING (blob_id)
+               WHERE p.path = %(path)s AND f.lineage_id = %(lineage)s
+                 AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s""",
+            {**self._at, "path": path},
+        ).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]), str(row[2]))
+
+    def paths_like(self, name: str, limit: int) -> list[str]:
+        """Paths of the snapshot that hold `name` in any case, the shortest first."""
+        rows = self._connection.execute(
+            """SELECT p.path FROM snapshot_file f JOIN path p USING (path_id)
+               WHERE f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+                 AND strpos(lower(p.path), lower(%(name)s)) > 0
+               ORDER BY length(p.path), p.path LIMIT %(limit)s""",
+            {**self._at, "name": name, "limit": limit},
+        ).fetchall()
+        return [str(row[0]) for row in rows]
