@@ -15,7 +15,6 @@ import msgspec
 import tree_sitter
 
 from kb.model.artifacts import ArtifactDraft, Grounding
-from kb.model.spans import SpanKey
 from kb.structure.facts import Expr, ModuleFacts, SpanRef
 
 
@@ -65,14 +64,27 @@ class FileView(Protocol):
 
     path: str
     dialect: str
-    module_name: str
-    """Dotted name by the layout; "" where the file is no module (or not Python)."""
-    is_package: bool
-    """The file is an `__init__`."""
-    key_prefix: str
-    """"" or, where two roots (or a stub and its source) define one dotted name, `<root>:` to set
-    before the dotted name in logical keys, so that keys stay unique in the snapshot."""
-    module: ModuleFacts
+
+    @property
+    def module_name(self) -> str:
+        """Dotted name by the layout; "" where the file is no module (or not Python)."""
+        ...
+
+    @property
+    def is_package(self) -> bool:
+        """The file is an `__init__`."""
+        ...
+
+    @property
+    def key_prefix(self) -> str:
+        """ "" or, where two roots (or a stub and its source) define one dotted name, what to set before
+        the dotted name in logical keys (`<root>:`, `stub:`...), so that they stay unique."""
+        ...
+
+    @property
+    def module(self) -> ModuleFacts:
+        """The file's `module` facts; empty where it is not Python."""
+        ...
 
     def own(self, kind: type[Any]) -> Any | None:
         """This extractor's fact for the file, decoded as `kind`; None where it stored none."""
@@ -103,8 +115,14 @@ class Resolution(msgspec.Struct, frozen=True):
     symbol_path: str = ""
     """Inside `path`; "" for a module."""
     distribution: str | None = None
-    """For an external one: the distribution that the project declares for it, if it does."""
+    """For an external one: the distribution that the project declares for it, if it does. Filled by
+    `resolve_import`; elsewhere ask `World.distribution`."""
     confidence: int = 100
+    spelled: str = ""
+    """The absolute dotted name by which it was reached, before re-exports were followed
+    (`django.db.models.Model` for `django.db.models.base.Model`)."""
+    key: str = ""
+    """Logical key of the module's or definition's artifact where it is internal, for links."""
 
 
 class WorldView(Protocol):
@@ -145,6 +163,14 @@ class WorldView(Protocol):
 
     def bases(self, path: str, symbol_path: str) -> Sequence[Resolution]:
         """Resolved base classes of a class, in order; each a look-up."""
+        ...
+
+    def ancestors(self, path: str, symbol_path: str) -> Sequence[Resolution]:
+        """Every class that a class derives from, depth first, as far as is known; cycles tolerated."""
+        ...
+
+    def member(self, path: str, symbol_path: str, name: str) -> Resolution | None:
+        """What attribute `name` of a class is, in its own body or inherited; None where it has none."""
         ...
 
     def is_subclass(self, path: str, symbol_path: str, qualified: frozenset[str]) -> str | None:

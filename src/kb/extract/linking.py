@@ -1,0 +1,148 @@
+"""Links files: each extractor's drafts, checked, sealed, with the look-ups that they took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from kb.errors import GroundingError
+from kb.extract.answers import Answers
+from kb.extract.api import Extractor
+from kb.extract.asking import Asking
+from kb.extract.factstore import FactStore
+from kb.extract.layout import Layout
+from kb.extract.resolution import Resolver
+from kb.extract.world import World
+from kb.identity.artifacts import seal_draft
+from kb.model.artifacts import ArtifactDraft, Link, LinkedFile
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Linker:
+    """Links the files of one state; keeps what it decoded and resolved between files.
+
+    Args:
+        extractors: what to link with.
+        facts: the state.
+        layout: names of its modules; made from `facts` where it is not given.
+    """
+
+    def __init__(
+        self, extractors: Sequence[Extractor], facts: FactStore, layout: Layout | None = None
+    ) -> None:
+        self._extractors = extractors
+        self._facts = facts
+        self._resolver = Resolver(Asking(Answers(facts, layout or Layout(facts))))
+
+    def link(self, path: str, only: frozenset[str] | None = None) -> list[LinkedFile]:
+        """What each extractor that reads the file's dialect yields for it, in the extractors' order.
+
+        Args:
+            path: the file.
+            only: ids of the extractors to link with; all of them where it is None.
+
+        Raises:
+            GroundingError: a draft stands on no span, or on one that is not of the snapshot.
+        """
+        dialect = self._facts.dialect(path)
+        if dialect is None:
+            return []
+        return [
+            self._link(path, extractor)
+            for extractor in self._extractors
+            if dialect in extractor.dialects and (only is None or extractor.id in only)
+        ]
+
+    def _link(self, path: str, extractor: Extractor) -> LinkedFile:
+        self._resolver.ask.take()  # an extractor that failed half-way leaves nothing behind
+        world = World(self._resolver, path, extractor.id)
+        linked = LinkedFile(path, extractor.id)
+        counts: dict[tuple[str, str], int] = {}
+        for yielded in extractor.link(world.home(), world):
+            draft = _distinct(_cleaned(yielded), counts)
+            _check_grounds(draft, world, path, extractor.id)
+            linked.artifacts.append(seal_draft(draft, extractor.id, extractor.version))
+        linked.lookups = world.lookups()
+        return linked
+
+
+def link_file(
+    path: str, extractors: Sequence[Extractor], facts: FactStore, layout: Layout
+) -> list[LinkedFile]:
+    """What the extractors yield for one file. A run over many files keeps a `Linker` instead."""
+    return Linker(extractors, facts, layout).link(path)
+
+
+def _distinct(draft: ArtifactDraft, counts: dict[tuple[str, str], int]) -> ArtifactDraft:
+    """The draft with `~n` on its key where earlier drafts of the file have the same one."""
+    key = (draft.kind, draft.logical_key)
+    count = counts[key] = counts.get(key, 0) + 1
+    return draft if count == 1 else replace(draft, logical_key=f"{draft.logical_key}~{count}")
+
+
+def _check_grounds(draft: ArtifactDraft, world: World, path: str, extractor: str) -> None:
+    if not draft.groundings:
+        raise GroundingError(
+            f"{draft.kind} {draft.logical_key!r} of extractor {extractor} in {path} stands on no span",
+            logical_key=draft.logical_key,
+            extractor=extractor,
+            path=path,
+        )
+    for grounding in draft.groundings:
+        if (grounding.path, grounding.span_id, grounding.n) not in world.issued:
+            raise GroundingError(
+                f"{draft.kind} {draft.logical_key!r} of extractor {extractor} in {path} stands on a span "
+                f"that its file views did not give",
+                logical_key=draft.logical_key,
+                extractor=extractor,
+                path=path,
+            )
+
+
+def _cleaned(draft: ArtifactDraft) -> ArtifactDraft:
+    """The draft with what neither UTF-8 nor the database can hold replaced by U+FFFD, and no double
+    grounding; drafts that are clean already come back as they are."""
+    groundings = tuple(dict.fromkeys(draft.groundings))
+    if len(groundings) != len(draft.groundings):
+        draft = replace(draft, groundings=groundings)
+    try:
+        links = [part for link in draft.links for part in link]
+        encoded = _encode([draft.kind, draft.logical_key, draft.title, draft.body, draft.text, links])
+    except UnicodeEncodeError:
+        pass
+    else:
+        if b"\\u0000" not in encoded:
+            return draft
+    return replace(
+        draft,
+        logical_key=_clean_text(draft.logical_key),
+        title=_clean_text(draft.title),
+        body=_clean(dict(draft.body)),
+        text=_clean_text(draft.text),
+        links=tuple(Link(_clean_text(link.relation), _clean_text(link.target_key)) for link in draft.links),
+    )
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean_text(value)
+    if isinstance(value, dict):
+        return {_clean_text(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value
+
+
+def _clean_text(text: str) -> str:
+    kept = ("�" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
+    return "".join(kept)
+
+
+def link_all(linker: Linker, paths: Iterable[str]) -> Iterable[LinkedFile]:
+    """Every file's links, in the order of the paths."""
+    for path in paths:
+        yield from linker.link(path)
