@@ -488,8 +488,7 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO kb_writer, k
 READ_ONLY = """
 DO $readonly$
 BEGIN
-    EXECUTE format(
-        'ALTER ROLE kb_reader IN DATABASE %I SET default_transaction_read_only = on', current_database());
+    ALTER ROLE kb_reader SET default_transaction_read_only = on;
 EXCEPTION WHEN insufficient_privilege THEN
     NULL;
 END

@@ -1,0 +1,3 @@
+"""What tests, gates and benchmarks share: the database fixtures, and no network."""
+
+pytest_plugins = ["tests.databases"]
