@@ -33,7 +33,6 @@ _CONTAINERS = frozenset(
         "utils", "vendor", "web", "worker", "workers",
     }
 )  # fmt: skip
-)
 _FORMS = ("/__init__.py", ".py", "/__init__.pyi", ".pyi")
 """How a module may be stored, the one that Python would load first, then stubs."""
 
@@ -287,7 +286,9 @@ class Layout:
         if stem and self._holds_python(stem, 3):
             root = self.root_of(stem)
             dotted = (stem[len(root) + 1 :] if root else stem).replace("/", ".")
-            return Found(stem + "/", ModuleName(dotted, is_package=True, key_prefix="", root=root, loose=True))
+            return Found(
+                stem + "/", ModuleName(dotted, is_package=True, key_prefix="", root=root, loose=True)
+            )
         return None
 
     def _holds_python(self, folder: str, depth: int) -> bool:
