@@ -39,6 +39,11 @@ def test_a_list_travels_under_items():
     assert jsonable((1, "a", None, True)) == [1, "a", None, True]
 
 
+def test_a_payload_cannot_overwrite_the_envelopes_schema():
+    with pytest.raises(ValueError, match="sample"):
+        print_document("sample", {"schema": "mine"})
+
+
 def test_other_scripts_are_kept_readable_in_json(capsys):
     print_document("sample", {"title": "Größe Размер"})
     assert "Größe Размер" in capsys.readouterr().out

@@ -23,6 +23,10 @@ SECTIONS = {
         "show": f"{_COMMANDS}.show",
         "gaps": f"{_COMMANDS}.gaps",
     },
+    "Keep": {
+        "repo": f"{_COMMANDS}.repo",
+        "db": f"{_COMMANDS}.db",
+    },
     "Evaluate": {
         "introspect": f"{_COMMANDS}.introspect",
     },

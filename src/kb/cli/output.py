@@ -30,9 +30,15 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_document(command: str, payload: object) -> None:
-    """The command's one JSON document: `{"schema": "kb.<command>/<version>", ...fields of the payload}`."""
+    """The command's one JSON document: `{"schema": "kb.<command>/<version>", ...fields of the payload}`.
+
+    Raises:
+        ValueError: the payload has a field called `schema`, which is the envelope's.
+    """
     body = jsonable(payload)
     fields = body if isinstance(body, dict) else {"items": body}
+    if "schema" in fields:
+        raise ValueError(f"the document of {command} has a field of its own called `schema`")
     print_lines([json.dumps({"schema": f"kb.{command}/{VERSION}", **fields}, indent=2, ensure_ascii=False)])
 
 
