@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kb.errors import NotFoundError, RepositoryError
 from kb.extract.invalidation import changed_answers
 from kb.extract.layout import Layout
-from kb.extract.linking import link_file
+from kb.extract.linking import Linker
 from kb.model.artifacts import LinkedFile
 from kb.model.files import TreeFile
 from kb.snapshot import faults
@@ -161,11 +161,10 @@ def _homes_to_link(
 
 
 def _link(run: Run, homes: dict[str, set[str]], after: StoredFacts) -> list[LinkedFile]:
-    layout = Layout(after, run.recipe.roots)
+    linker = Linker(run.recipe.extractors, after, Layout(after, run.recipe.roots))
     linked: list[LinkedFile] = []
     after.prefetch(homes, run.recipe.fact_versions)
     for done, path in enumerate(sorted(homes)):
         run.progress("link", done, len(homes))
-        wanted = [extractor for extractor in run.recipe.extractors if extractor.id in homes[path]]
-        linked += link_file(path, wanted, after, layout)
+        linked += linker.link(path, frozenset(homes[path]))
     return linked

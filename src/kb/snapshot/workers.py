@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from kb.errors import KbError
 from kb.extract.layout import Layout
-from kb.extract.linking import link_file
+from kb.extract.linking import Linker
 from kb.extract.registry import load_extractors
 from kb.git.repository import Repository
 from kb.snapshot.facts import StoredFacts
@@ -55,7 +55,7 @@ class Worker:
         self.extractors = load_extractors(spec.extractor_ids)
         self.connection = spec.database.connect("kb_writer")
         self.connection.autocommit = True
-        self._facts: tuple[tuple[int, int], StoredFacts, Layout] | None = None
+        self._world: tuple[tuple[int, int], StoredFacts, Linker] | None = None
 
     def close(self) -> None:
         """Ends the connection."""
@@ -74,21 +74,22 @@ class Worker:
 
     def link(self, lineage_id: int, ordinal: int, paths: Sequence[str]) -> int:
         """Links and stores files of a lineage that this run fills; the number of artifacts."""
-        facts, layout = self._world(lineage_id, ordinal)
+        facts, linker = self._linker(lineage_id, ordinal)
         facts.prefetch(paths, [extractor.id for extractor in self.extractors])
-        linked = [one for path in paths for one in link_file(path, self.extractors, facts, layout)]
+        linked = [one for path in paths for one in linker.link(path)]
         with self.connection.transaction():
             put_fresh(self.connection, linked, lineage_id, ordinal)
         for extractor in self.extractors:
             facts.forget(extractor.id)
         return sum(len(one.artifacts) for one in linked)
 
-    def _world(self, lineage_id: int, ordinal: int) -> tuple[StoredFacts, Layout]:
-        if self._facts is None or self._facts[0] != (lineage_id, ordinal):
+    def _linker(self, lineage_id: int, ordinal: int) -> tuple[StoredFacts, Linker]:
+        if self._world is None or self._world[0] != (lineage_id, ordinal):
             reader = LineageFacts(self.connection, lineage_id, ordinal, self.spec.fact_versions)
             facts = StoredFacts(reader, preload=True)
-            self._facts = ((lineage_id, ordinal), facts, Layout(facts, self.spec.roots))
-        return self._facts[1], self._facts[2]
+            layout = Layout(facts, self.spec.roots)
+            self._world = ((lineage_id, ordinal), facts, Linker(self.extractors, facts, layout))
+        return self._world[1], self._world[2]
 
 
 _worker: Worker | None = None

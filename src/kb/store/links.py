@@ -72,8 +72,8 @@ _FRESH: tuple[LiteralString, ...] = (
        SELECT DISTINCT %(lineage)s, a.artifact_pk, c.span_pk, p.path_id, g.n, %(ordinal)s, %(open)s
        FROM stage_grounding g JOIN artifact a USING (artifact_id) JOIN code_span c USING (span_id)
        JOIN path p ON p.path = g.path""",
-    """INSERT INTO lookup (lineage_id, path_id, from_ord, extractor, kind, key, answer)
-       SELECT %(lineage)s, p.path_id, %(ordinal)s, l.extractor, l.kind, l.key, l.answer
+    """INSERT INTO lookup (lineage_id, path_id, extractor, kind, key, answer)
+       SELECT %(lineage)s, p.path_id, l.extractor, l.kind, l.key, l.answer
        FROM stage_lookup l JOIN path p USING (path)""",
 )
 
@@ -129,8 +129,8 @@ _RELOCATE: tuple[LiteralString, ...] = (
               AND g.to_ord = %(open)s)""",
     """DELETE FROM lookup k USING stage_home h JOIN path p USING (path)
        WHERE k.lineage_id = %(lineage)s AND k.path_id = p.path_id AND k.extractor = h.extractor""",
-    """INSERT INTO lookup (lineage_id, path_id, from_ord, extractor, kind, key, answer)
-       SELECT %(lineage)s, p.path_id, %(ordinal)s, l.extractor, l.kind, l.key, l.answer
+    """INSERT INTO lookup (lineage_id, path_id, extractor, kind, key, answer)
+       SELECT %(lineage)s, p.path_id, l.extractor, l.kind, l.key, l.answer
        FROM stage_lookup l JOIN path p USING (path)""",
 )
 
