@@ -1,0 +1,103 @@
+"""Every embedding adapter keeps the same promises."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from evals.retrieval.datasets import SHARED
+from kb.errors import NotFoundError, UsageError
+from kb.providers import open_provider
+from tests.providers.endpoint import Endpoint
+
+MINILM = SHARED / "models" / "all-MiniLM-L6-v2-int8"
+TEXTS = ["A cat sits on the mat.", "", "def parse_order(line): ...", "Ein Kätzchen", "cat " * 3000]
+
+
+@pytest.fixture(scope="module", params=["static", "onnx", "sentence-transformers", "openai"])
+def provider(request):
+    match request.param:
+        case "static":
+            yield open_provider("static")
+        case "onnx":
+            if not MINILM.is_dir():
+                pytest.skip("the folder shared/models is absent beside the project")
+            yield open_provider("onnx", str(MINILM))
+        case "sentence-transformers":
+            pytest.importorskip("sentence_transformers", reason="the extra embed is not installed")
+            try:
+                yield open_provider("sentence-transformers")
+            except UsageError as error:
+                pytest.skip(f"the model cannot be had here: {error}")
+        case "openai":
+            with Endpoint() as endpoint:
+                yield open_provider("openai", "fake", url=endpoint.url, key="k")
+
+
+def test_documents_give_one_unit_vector_each_in_order(provider):
+    vectors = provider.embed_documents(TEXTS)
+    assert vectors.shape == (len(TEXTS), provider.dimensions)
+    assert vectors.dtype == np.float32
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert np.all((np.abs(lengths - 1) < 1e-3) | (lengths == 0))
+    assert lengths[0] > 0.9
+    for at in (0, 2, 3):
+        # A quantised model rounds by its batch: the direction is the same, not every digit.
+        assert provider.embed_documents([TEXTS[at]])[0] @ vectors[at] > 0.98
+
+
+def test_the_same_text_gives_the_same_vector(provider):
+    np.testing.assert_array_equal(provider.embed_documents(TEXTS[:1]), provider.embed_documents(TEXTS[:1]))
+
+
+def test_nothing_gives_no_vectors(provider):
+    assert provider.embed_documents([]).shape == (0, provider.dimensions)
+
+
+def test_a_query_is_one_unit_vector(provider):
+    vector = provider.embed_query("where does the cat sit?")
+    assert vector.shape == (provider.dimensions,)
+    assert abs(np.linalg.norm(vector) - 1) < 1e-3
+
+
+def test_the_model_is_named_with_its_provider(provider):
+    name, _, model = provider.model_id.partition(":")
+    assert name in ("static", "onnx", "sentence-transformers", "openai")
+    assert model
+
+
+@pytest.mark.parametrize("name", ["static", "onnx"])
+def test_what_means_the_like_is_nearer(name):
+    if name == "onnx" and not MINILM.is_dir():
+        pytest.skip("the folder shared/models is absent beside the project")
+    provider = open_provider(name, str(MINILM) if name == "onnx" else None)
+    cat, kitten, tax = provider.embed_documents(["a cat", "a small kitten", "income tax law"])
+    assert cat @ kitten > cat @ tax
+
+
+def test_static_needs_no_network():
+    script = (
+        "import socket\n"
+        "def refuse(*a, **k): raise AssertionError('network')\n"
+        "socket.socket.connect = refuse; socket.getaddrinfo = refuse; socket.create_connection = refuse\n"
+        "from kb.providers import open_provider\n"
+        "assert open_provider('static').embed_query('cat').shape == (256,)\n"
+    )
+    environment = os.environ | {"HF_HUB_OFFLINE": "0", "HOME": "/nonexistent"}
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, env=environment)
+    assert socket.socket.connect is not None
+
+
+def test_unknown_names_say_what_there_is():
+    with pytest.raises(UsageError) as unknown:
+        open_provider("word2vec")
+    assert "static" in unknown.value.hint
+    with pytest.raises(UsageError):
+        open_provider("static", "large")
+    with pytest.raises(NotFoundError):
+        open_provider("onnx", "/nonexistent/model")
+    with pytest.raises(UsageError, match="key"):
+        open_provider("openai")
