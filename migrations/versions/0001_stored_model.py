@@ -3,7 +3,7 @@
 docs/schema.md explains the tables and what is guaranteed. Columns are ordered wide to narrow so that
 rows need no padding; text that is compared or sorted has the collation "C", so that every server,
 whatever its locale, orders it by bytes. A foreign key costs 7 to 10 microseconds a row, so the three
-largest tables of references have none; what stands for them is in docs/decisions/0001-references.md.
+largest tables of references have none; what stands for them is in docs/decisions/0003-references-by-set.md.
 """
 
 from __future__ import annotations
@@ -421,7 +421,8 @@ ALTER TABLE grounding_location ENABLE ALWAYS TRIGGER grounding_location_truncate
 REFERENCES = """
 CREATE FUNCTION deleted_spans_are_unused() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
-    IF EXISTS (SELECT FROM gone JOIN public.span_occurrence USING (span_pk))
+    IF EXISTS (SELECT FROM gone JOIN public.artifact_derived_from USING (span_pk))
+        OR EXISTS (SELECT FROM gone JOIN public.span_occurrence USING (span_pk))
         OR EXISTS (SELECT FROM gone JOIN public.grounding_location USING (span_pk)) THEN
         RAISE EXCEPTION 'a span that is still in use may not be deleted' USING
             ERRCODE = 'foreign_key_violation', CONSTRAINT = 'code_span_in_use',
@@ -433,8 +434,9 @@ $body$;
 
 CREATE FUNCTION deleted_artifacts_are_unused() RETURNS trigger LANGUAGE plpgsql AS $body$
 BEGIN
-    IF EXISTS (SELECT FROM gone JOIN public.grounding_location USING (artifact_pk)) THEN
-        RAISE EXCEPTION 'an artifact that is still located may not be deleted' USING
+    IF EXISTS (SELECT FROM gone JOIN public.artifact_derived_from USING (artifact_pk))
+        OR EXISTS (SELECT FROM gone JOIN public.grounding_location USING (artifact_pk)) THEN
+        RAISE EXCEPTION 'an artifact that is still in use may not be deleted' USING
             ERRCODE = 'foreign_key_violation', CONSTRAINT = 'artifact_in_use',
             SCHEMA = 'public', TABLE = 'artifact';
     END IF;
