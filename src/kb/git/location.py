@@ -9,6 +9,7 @@ import pygit2
 
 from kb.errors import RepositoryError, UsageError
 from kb.git.failures import open_failure
+from kb.git.objects import open_handle
 
 
 class LocalRepository(NamedTuple):
@@ -35,7 +36,7 @@ def find_local(where: Path) -> LocalRepository:
         found = pygit2.discover_repository(str(where))
         if found is None:
             raise _no_repository(where)
-        opened = pygit2.Repository(found)
+        opened = open_handle(found)
         git_dir = Path(opened.path or found).resolve()
         workdir = None if opened.is_bare or not opened.workdir else Path(opened.workdir).resolve()
     except (pygit2.GitError, ValueError, KeyError, OSError) as error:

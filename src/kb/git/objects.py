@@ -7,10 +7,19 @@ import threading
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import ObjectType
+from pygit2.enums import ObjectType, RepositoryOpenFlag
 
 from kb.errors import RepositoryError
 from kb.git.failures import missing_object, one_line, open_failure
+
+
+def open_handle(path: Path | str) -> pygit2.Repository:
+    """The repository at exactly that path, never one around it; whatever is wrong is raised as libgit2 raises it.
+
+    A partial clone may announce itself as an extension. kb copes with absent objects, so it is let in.
+    """
+    pygit2.settings.set_extensions(["partialclone"])
+    return pygit2.Repository(str(path), RepositoryOpenFlag.NO_SEARCH)
 
 
 class ObjectStore:
@@ -47,7 +56,7 @@ class ObjectStore:
 
     def _open(self) -> pygit2.Repository:
         try:
-            repository = pygit2.Repository(str(self.git_dir))
+            repository = open_handle(self.git_dir)
             if self.overlay is not None:
                 repository.set_odb(pygit2.Odb(str(self.overlay)))
         except (pygit2.GitError, ValueError, OSError) as error:

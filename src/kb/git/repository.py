@@ -238,6 +238,8 @@ class Repository:
     def _tree(self, commit: CommitInfo | str) -> bytes:
         if isinstance(commit, CommitInfo):
             return bytes.fromhex(commit.tree)
+        if commit == trees.EMPTY_TREE:
+            return bytes.fromhex(commit)
         found = self._store.handle.get(commit)
         if found is None:
             raise missing_object(commit, str(self._git_dir), incomplete=self._store.incomplete)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pygit2
+from pygit2.enums import ObjectType
 
 from kb.errors import NotFoundError, RepositoryError, UsageError
 from kb.git.failures import MISSING_HINT, one_line
@@ -92,22 +93,20 @@ def _check_written_form(commitish: str) -> None:
 
 def _peel(store: ObjectStore, commitish: str, named: pygit2.Object) -> pygit2.Commit:
     try:
-        return named.peel(pygit2.Commit)
-    except pygit2.InvalidSpecError as error:
-        try:
-            kind = named.peel(None).type_str
-        except (pygit2.GitError, ValueError, KeyError):
-            kind = named.type_str
-        raise RepositoryError(
-            f"'{_shown(commitish)}' is a {kind}, not a commit",
-            hint="name a commit: a branch, a tag or a commit's SHA",
-            kind=kind,
-        ) from error
-    except (pygit2.GitError, KeyError) as error:
+        # Peeling without a type follows tags to the first object that is none (and a commit to its tree).
+        target = named.peel(None) if named.type == ObjectType.TAG else named
+    except (pygit2.GitError, LookupError, ValueError) as error:
         raise NotFoundError(
-            f"the commit that '{_shown(commitish)}' stands for is not in the repository {store.git_dir}",
+            f"what '{_shown(commitish)}' stands for is not in the repository {store.git_dir}",
             hint=MISSING_HINT if store.incomplete else f"check it with: git -C {store.git_dir} fsck",
         ) from error
+    if target.type != ObjectType.COMMIT:
+        raise RepositoryError(
+            f"'{_shown(commitish)}' is a {target.type_str}, not a commit",
+            hint="name a commit: a branch, a tag or a commit's SHA",
+            kind=target.type_str,
+        )
+    return target.peel(pygit2.Commit)
 
 
 def _unresolved(store: ObjectStore, commitish: str, error: Exception) -> Exception:

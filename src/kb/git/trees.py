@@ -17,6 +17,9 @@ from kb.git.paths import render_name
 from kb.model.commits import FileChange
 from kb.model.files import TreeFile
 
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""Git knows the tree without entries by heart and does not store it."""
+
 FILE, EXECUTABLE, SYMLINK, SUBMODULE, FOLDER = 0o100644, 0o100755, 0o120000, 0o160000, 0o040000
 
 
@@ -41,7 +44,7 @@ def canonical_mode(mode: int) -> int:
 
 def read_tree(store: ObjectStore, oid: bytes) -> Entries:
     """The entries of a tree in git's order; of entries with one name (only a forged tree has them) the last."""
-    data = store.read(pygit2.Oid(raw=oid))
+    data = b"" if oid.hex() == EMPTY_TREE else store.read(pygit2.Oid(raw=oid))
     entries: Entries = {}
     at = 0
     try:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import FileStatus, ObjectType
+from pygit2.ffi import C, ffi
 
 from kb.errors import RepositoryError
 from kb.git.failures import one_line
-from kb.git.objects import ObjectStore
+from kb.git.objects import ObjectStore, open_handle
 from kb.git.paths import render_path
 from kb.git.trees import EXECUTABLE, FILE, FOLDER, SUBMODULE, SYMLINK, Entry, canonical_mode, read_tree
 from kb.model.commits import DirtyFile
 
+SKIP_WORKTREE = 1 << 14
+"""libgit2's GIT_INDEX_ENTRY_SKIP_WORKTREE."""
 STAGED = (
     FileStatus.INDEX_NEW
     | FileStatus.INDEX_MODIFIED
@@ -47,12 +51,26 @@ def dirty(store: ObjectStore, limit: int) -> list[DirtyFile]:
     """
     if store.handle.is_bare:
         return []
-    found = sorted(
-        (render_path(os.fsencode(path))[0], flags)
-        for path, flags in store.handle.status(untracked_files="normal").items()
-        if flags & (STAGED | IN_WORK_TREE)
-    )
+    found = sorted((render_path(os.fsencode(path))[0], flags) for path, flags in _status(store, "normal"))
     return [DirtyFile(path, _word(flags)) for path, flags in found[:limit]]
+
+
+def _status(store: ObjectStore, untracked: str) -> Iterator[tuple[str, int]]:
+    """What differs, by path; files that a sparse checkout left out of the work tree do not."""
+    sparse = "core.sparsecheckout" in store.handle.config
+    for path, flags in store.handle.status(untracked_files=untracked).items():
+        if not flags & (STAGED | IN_WORK_TREE):
+            continue
+        if sparse and flags == FileStatus.WT_DELETED and _is_left_out(store, path):
+            continue
+        yield path, flags
+
+
+def _is_left_out(store: ObjectStore, path: str) -> bool:
+    """Whether the index marks an entry as not checked out; the bindings show that in their C struct only."""
+    index = store.handle.index._index  # noqa: SLF001 - no public way to an entry's flags
+    entry = C.git_index_get_bypath(index, os.fsencode(path), 0)
+    return entry != ffi.NULL and bool(entry.flags_extended & SKIP_WORKTREE)
 
 
 def _word(flags: int) -> str:
@@ -93,8 +111,8 @@ def write_tree(store: ObjectStore, head_tree: str) -> str:
     """
     workdir = Path(store.handle.workdir or "")
     changes = _Folder()
-    for path, flags in store.handle.status(untracked_files="all").items():
-        if flags & (STAGED | IN_WORK_TREE) and not path.endswith("/"):
+    for path, flags in _status(store, "all"):
+        if not path.endswith("/"):
             changes.put(os.fsencode(path), _present(store, workdir, path, flags))
     written = _rebuild(store, bytes.fromhex(head_tree), changes)
     return written.hex() if written is not None else _write(store, ObjectType.TREE, b"").hex()
@@ -137,7 +155,7 @@ def _file_mode(store: ObjectStore, path: str, mode: int) -> int:
 
 def _submodule(folder: Path) -> Entry | None:
     try:
-        return Entry(SUBMODULE, pygit2.Repository(str(folder)).revparse_single("HEAD").id.raw)
+        return Entry(SUBMODULE, open_handle(folder).revparse_single("HEAD").id.raw)
     except (pygit2.GitError, KeyError, ValueError):
         return None
 
