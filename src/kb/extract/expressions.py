@@ -12,7 +12,7 @@ LONGEST = 200
 """A default or constraint longer than this is cut, and says so with an ellipsis."""
 
 NONE = Expr("const", "None")
-_BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "dict": "{}"}
+_BRACKETS = {"list": ("[", "]"), "tuple": ("(", ")"), "set": ("{", "}"), "dict": ("{", "}")}
 _TOKEN = re.compile(
     r"""\s*(?:([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(-?\d[\w.]*)|("[^"]*"|'[^']*')|(\.\.\.|[\[\](),|]))"""
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kb.extract.entities.records import RelationHint
-from kb.extract.entities.source import ClassSource
 from kb.extract.expressions import (
     dotted,
     last,
@@ -12,6 +11,7 @@ from kb.extract.expressions import (
     typed,
     without_none,
 )
+from kb.extract.reading import ClassSource
 from kb.structure.facts import Assignment, Expr
 
 # Names that never mean an entity: not worth a look-up each.

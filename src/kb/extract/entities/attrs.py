@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.entities.source import ClassSource, Names
 from kb.extract.expressions import brief, is_false, is_true, keywords, last, text_of
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr
 
 _OLD = frozenset({"attr.s", "attr.attrs", "attr.attributes"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, annotated_entries, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.entities.source import ClassSource, Names
 from kb.extract.expressions import brief, is_false, keywords, last, text_of
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment
 
 _CONSTRAINTS = frozenset(["init", "repr", "compare", "hash", "kw_only", "metadata"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kb.extract.entities.records import Field, RelationHint, Shape
-from kb.extract.entities.source import ClassSource, Names
 from kb.extract.expressions import (
     argument,
     brief,
@@ -15,6 +14,7 @@ from kb.extract.expressions import (
     render,
     text_of,
 )
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr
 
 _MODELS = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kb.extract.entities.records import Field, Shape
-from kb.extract.entities.source import ClassSource, Names
 from kb.extract.expressions import argument, brief, last, pairs
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr
 
 _KINDS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum")

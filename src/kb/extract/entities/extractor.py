@@ -11,10 +11,10 @@ from kb.extract.entities.framework import Framework
 from kb.extract.entities.records import Field, Shape
 from kb.extract.entities.registry import BY_CONSTRUCTOR, CONSTRUCTOR_NAMES, framework_of
 from kb.extract.entities.relations import Relation, Relations
-from kb.extract.entities.source import ClassSource, Names, Reader
 from kb.extract.entities.text import entity_text
 from kb.extract.expressions import last
 from kb.extract.keys import qualified
+from kb.extract.reading import ClassSource, Names, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 from kb.structure.facts import Assignment
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kb.extract.entities.records import Field, Shape
-from kb.extract.entities.source import ClassSource, Names
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment
 
 

@@ -9,11 +9,11 @@ from kb.extract.entities.enums import Enums
 from kb.extract.entities.framework import Framework
 from kb.extract.entities.namedtuple import NamedTuples
 from kb.extract.entities.pydantic import Pydantic
-from kb.extract.entities.source import ClassSource
 from kb.extract.entities.sqlalchemy import SqlAlchemy
 from kb.extract.entities.sqlmodel import SqlModel
 from kb.extract.entities.typeddict import TypedDicts
 from kb.extract.expressions import last
+from kb.extract.reading import ClassSource
 
 FRAMEWORKS: tuple[Framework, ...] = (
     SqlModel(),

@@ -9,9 +9,9 @@ from kb.extract.api import FileView
 from kb.extract.entities.facts import SOURCE, EntityFacts, squeeze
 from kb.extract.entities.records import Field, RelationHint
 from kb.extract.entities.registry import framework_of
-from kb.extract.entities.source import ClassSource, Reader
 from kb.extract.expressions import last
 from kb.extract.keys import qualified
+from kb.extract.reading import ClassSource, Reader
 from kb.model.artifacts import Grounding
 
 

@@ -6,7 +6,6 @@ import re
 
 from kb.extract.entities.annotations import Typed
 from kb.extract.entities.records import Field, RelationHint, Shape
-from kb.extract.entities.source import ClassSource, Names
 from kb.extract.expressions import (
     brief,
     dotted,
@@ -21,6 +20,7 @@ from kb.extract.expressions import (
     typed,
     without_none,
 )
+from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Definition, Expr, SpanRef
 
 _FACTORIES = ("sqlalchemy.orm.declarative_base", "sqlalchemy.ext.declarative.declarative_base")

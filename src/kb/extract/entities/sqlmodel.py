@@ -7,9 +7,9 @@ from dataclasses import replace
 from kb.extract.entities.annotations import Typed
 from kb.extract.entities.pydantic import Pydantic
 from kb.extract.entities.records import Field, RelationHint, Shape
-from kb.extract.entities.source import ClassSource
 from kb.extract.entities.sqlalchemy import relationship
 from kb.extract.expressions import is_true, keywords, last, text_of
+from kb.extract.reading import ClassSource
 from kb.structure.facts import Assignment
 
 
