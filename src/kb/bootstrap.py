@@ -22,7 +22,7 @@ class App:
 
 
 def embedded_server(settings: Settings) -> EmbeddedServer:
-    """kb's own server below the data home; not started."""
+    """The server of kb's own, below the data home; not started."""
     return EmbeddedServer(settings.home, settings.pg_bindir)
 
 

@@ -44,7 +44,7 @@ def index_until(parts: TestParts, repo: GitRepo, point: str, passes: int, *, ful
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    faults.install(die)
+    faults.hooks.append(die)
     index(parts, repo, full=full)
 
 

@@ -73,8 +73,8 @@ class HeadReader:
             return "unknown"
 
     def _place(self, place: Place) -> Status:
-        assert self._repository is not None and self._head is not None
-        file = self._repository.file_at(self._head, place.path)
+        repository, head = self._reachable()
+        file = repository.file_at(head, place.path)
         if file is not None and file.oid == place.oid:
             return "current"
         if file is not None:
@@ -88,11 +88,16 @@ class HeadReader:
                 return "changed"
         return "moved" if self._stands_elsewhere(place) else "gone"
 
+    def _reachable(self) -> tuple[Repository, str]:
+        assert self._repository is not None
+        assert self._head is not None
+        return self._repository, self._head
+
     def _stands_elsewhere(self, place: Place) -> bool:
         """Whether a file that was added or changed since the snapshot holds the very span."""
-        assert self._repository is not None and self._head is not None
         if self._changes is None:
-            self._changes = self._repository.diff(self._tree, self._head)
+            repository, head = self._reachable()
+            self._changes = repository.diff(self._tree, head)
         added = [change.new for change in self._changes if change.new is not None]
         # A renamed file is an added one: those come first, and they are few.
         added.sort(key=lambda new: new.oid != place.oid)

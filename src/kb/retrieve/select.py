@@ -9,8 +9,16 @@ from typing import Any
 import psycopg
 
 from kb.errors import KbError, NotFoundError, RepositoryError, UsageError
+from kb.git.overlays import worktree_objects
 from kb.git.repository import Repository
-from kb.store.catalog import RepositoryRow, SnapshotRow, find_repository, repositories, snapshots
+from kb.store.catalog import (
+    RepositoryRow,
+    SnapshotRow,
+    find_repository,
+    repositories,
+    snapshots,
+    worktree_snapshot,
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,8 @@ def select_snapshot(
         NotFoundError: nothing of the repository is indexed, or neither the commit nor an ancestor.
     """
     row = select_repository(connection, selector, cwd, home)
+    if commitish is not None and (commitish == "worktree" or commitish.startswith("worktree:")):
+        return _worktree(connection, row, commitish, home)
     sealed = [one for one in snapshots(connection, row.repository_id) if one.sha is not None]
     if not sealed:
         raise NotFoundError(f"no snapshot of {row.name} is sealed", hint=f"run: kb index {row.location}")
@@ -106,6 +116,22 @@ def select_snapshot(
         f"{nearest[:12]}. To index it: kb index {row.location} --sha {commit.sha[:12]}"
     )
     return Selected(row, repository, by_sha[nearest], commitish or "HEAD", notice)
+
+
+def _worktree(
+    connection: psycopg.Connection[Any], row: RepositoryRow, commitish: str, home: Path
+) -> Selected:
+    """The snapshot of the work tree: `worktree`, or `worktree:<tree>` for that very state."""
+    tree = commitish.partition(":")[2] or None
+    found = worktree_snapshot(connection, row.repository_id, None, tree)
+    if found is None:
+        raise NotFoundError(
+            f"no snapshot of {row.name} is {commitish}", hint=f"run: kb index {row.location} --worktree"
+        )
+    repository = _open(row, home)
+    if repository is not None:
+        repository = repository.with_overlay(worktree_objects(home, row.location))
+    return Selected(row, repository, found, commitish)
 
 
 def _open(row: RepositoryRow, home: Path) -> Repository | None:

@@ -6,7 +6,7 @@ from kb.snapshot import faults
 from kb.snapshot.run import Run
 from kb.snapshot.workers import Crew, chunked, crew
 from kb.store import locks, manifest
-from kb.store.catalog import SnapshotRow, snapshots
+from kb.store.catalog import SnapshotRow
 from kb.store.manifest import FileRow
 from kb.structure.dialects import PARSER_VERSION
 
@@ -37,13 +37,17 @@ def build(run: Run, *, replacing: bool) -> SnapshotRow:
             locks.disown_lineage(run.connection, lineage_id)
     if not sealed:
         manifest.drop_lineage(run.connection, lineage_id)
-    return snapshots(run.connection, run.row.repository_id, sha=run.commit.sha, recipe_id=run.recipe_id)[0]
+    found = run.sealed()
+    assert found is not None
+    return found
 
 
 def _fill(run: Run, files: list[FileRow], workers: Crew, lineage_id: int) -> None:
     manifest.put_paths(run.connection, (file.path for file in files))
     with run.connection.transaction():
-        manifest.put_files(run.connection, files, (), PARSER_VERSION, lineage_id, 0)
+        manifest.put_files(
+            run.connection, files, parser_version=PARSER_VERSION, lineage_id=lineage_id, ordinal=0
+        )
     faults.point("files_stored")
     parsed = [(file.path, file.size) for file in files if file.dialect is not None]
     batches = chunked(parsed, _LINK_BYTES, _LINK_FILES)
@@ -69,18 +73,18 @@ def _seal(run: Run, lineage_id: int, *, replacing: bool) -> bool:
         manifest.check_all(run.connection, lineage_id, 0)
         faults.point("checked")
         commit_id = run.commit_id()
-        if replacing:
+        if replacing and commit_id is not None:
             manifest.unseal(run.connection, commit_id, run.recipe_id)
         faults.point("before_seal")
         sealed = manifest.seal(
             run.connection,
-            run.row.repository_id,
-            run.recipe_id,
-            lineage_id,
-            0,
-            commit_id,
-            run.commit.tree,
-            counts,
+            repository_id=run.row.repository_id,
+            recipe_id=run.recipe_id,
+            lineage_id=lineage_id,
+            ordinal=0,
+            commit_id=commit_id,
+            tree=run.commit.tree,
+            counts=counts,
         )
         faults.point("before_commit")
     faults.point("sealed")

@@ -16,7 +16,7 @@ from kb.snapshot.facts import StoredFacts
 from kb.snapshot.run import Run
 from kb.snapshot.workers import crew
 from kb.store import links, locks, manifest
-from kb.store.catalog import SnapshotRow, snapshots
+from kb.store.catalog import SnapshotRow
 from kb.store.facts import LineageFacts, homes_asking
 from kb.store.manifest import FileRow, SealCounts, Tip
 from kb.structure.dialects import PARSER_VERSION
@@ -64,8 +64,7 @@ def extend(run: Run) -> SnapshotRow | None:
             faults.point("sealed")
             break
         tip = now  # another process sealed meanwhile: the difference is to its snapshot now
-    found = snapshots(run.connection, run.row.repository_id, sha=run.commit.sha, recipe_id=run.recipe_id)
-    return found[0] if found else None
+    return run.sealed()
 
 
 def _difference(run: Run, tip: Tip) -> Difference:
@@ -113,10 +112,17 @@ def _apply(run: Run, difference: Difference) -> None:
     counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
         manifest.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
     )
-    manifest.put_files(connection, difference.files, difference.removed, PARSER_VERSION, lineage_id, ordinal)
+    manifest.put_files(
+        connection,
+        difference.files,
+        removed=difference.removed,
+        parser_version=PARSER_VERSION,
+        lineage_id=lineage_id,
+        ordinal=ordinal,
+    )
     counts = counts.plus(manifest.count_files(connection, lineage_id, ordinal, difference.paths))
     faults.point("files_stored")
-    homes = _homes_to_link(run, difference, before, after, parsed_before)
+    homes = _homes_to_link(run, difference, before, after)
     linked = _link(run, homes, after)
     gone = {
         (path, extractor.id)
@@ -131,19 +137,19 @@ def _apply(run: Run, difference: Difference) -> None:
     faults.point("checked")
     manifest.seal(
         connection,
-        run.row.repository_id,
-        run.recipe_id,
-        lineage_id,
-        ordinal,
-        run.commit_id(),
-        run.commit.tree,
-        counts,
+        repository_id=run.row.repository_id,
+        recipe_id=run.recipe_id,
+        lineage_id=lineage_id,
+        ordinal=ordinal,
+        commit_id=run.commit_id(),
+        tree=run.commit.tree,
+        counts=counts,
     )
     faults.point("before_seal")
 
 
 def _homes_to_link(
-    run: Run, difference: Difference, before: StoredFacts, after: StoredFacts, parsed_before: set[str]
+    run: Run, difference: Difference, before: StoredFacts, after: StoredFacts
 ) -> dict[str, set[str]]:
     """Path -> the extractors to link there: every one for a changed file, for the others those that asked."""
     every = {extractor.id for extractor in run.recipe.extractors}
@@ -151,7 +157,7 @@ def _homes_to_link(
     for path in difference.paths:
         if after.dialect(path) is not None:
             homes[path] |= every
-    answers = changed_answers(difference.paths, before, after)
+    answers = changed_answers(difference.paths, before, after, run.recipe.roots)
     for path, extractor in homes_asking(run.connection, difference.tip.lineage_id, answers):
         if after.dialect(path) is not None:
             homes[path].add(extractor)

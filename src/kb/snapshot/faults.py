@@ -19,16 +19,11 @@ POINTS = (
     "sealed",
 )
 
-_hook: Callable[[str], None] | None = None
-
-
-def install(hook: Callable[[str], None] | None) -> None:
-    """Calls `hook` with the name of every point that is passed from now on; None stops that."""
-    global _hook
-    _hook = hook
+hooks: list[Callable[[str], None]] = []
+"""Called with the name of every point that is passed; empty but in tests."""
 
 
 def point(name: str) -> None:
     """A moment worth dying at; does nothing unless a hook is installed."""
-    if _hook is not None:
-        _hook(name)
+    for hook in hooks:
+        hook(name)

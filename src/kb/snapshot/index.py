@@ -6,6 +6,7 @@ import os
 import time
 
 from kb.extract.registry import load_extractors
+from kb.git.overlays import worktree_objects
 from kb.git.repository import Repository
 from kb.model.commits import CommitInfo
 from kb.snapshot import faults
@@ -16,7 +17,7 @@ from kb.snapshot.requests import GapRow, IndexReport, IndexRequest, Progress, si
 from kb.snapshot.run import Run
 from kb.snapshot.scope import scope_at
 from kb.store import gaps, locks, manifest
-from kb.store.catalog import SnapshotRow, put_recipe, put_repository, snapshots
+from kb.store.catalog import SnapshotRow, put_recipe, put_repository
 from kb.store.database import Connection
 from kb.store.parts import Parts
 
@@ -30,23 +31,23 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         IntegrityError: an invariant does not hold; nothing was sealed.
     """
     started = time.monotonic()
-    repository = Repository.open(request.repo, parts.home)
-    commit = repository.resolve(request.commitish)
+    repository, commit = _open(parts, request)
     recipe, notices = recipe_for(repository, commit, request)
     with parts.database.writer() as connection:
         connection.autocommit = True  # every transaction is explicit
         with locks.writing(connection):
-            run = _begin(parts, connection, request, repository, commit, recipe, progress)
-            sealed = snapshots(connection, run.row.repository_id, sha=commit.sha, recipe_id=run.recipe_id)
-            already = bool(sealed) and not request.full
-            if already:
-                snapshot, incremental = sealed[0], False
+            run = _begin(parts, connection, request, (repository, commit, recipe))
+            run.progress = progress
+            sealed = run.sealed()
+            already = sealed is not None and not request.full
+            if sealed is not None and already:
+                snapshot, incremental = sealed, False
             else:
-                snapshot, incremental = _make(run, full=request.full, replacing=bool(sealed))
+                snapshot, incremental = _make(run, full=request.full, replacing=sealed is not None)
             gap_rows = gaps.gaps_at(connection, snapshot.lineage_id, snapshot.ordinal)
     return IndexReport(
         repository=run.row.name,
-        sha=commit.sha,
+        sha=snapshot.label,
         already_sealed=already,
         files=snapshot.files,
         parsed=snapshot.parsed,
@@ -57,7 +58,7 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         artifacts=snapshot.artifacts,
         gap_count=snapshot.gaps,
         gaps=[GapRow(*gap) for gap in gap_rows],
-        dirty=_not_indexed(repository, commit),
+        dirty=[] if request.worktree else _not_indexed(repository, commit),
         seconds=f"{time.monotonic() - started:.1f}",
         notices=notices,
         incremental=incremental,
@@ -67,16 +68,25 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
     )
 
 
+def _open(parts: Parts, request: IndexRequest) -> tuple[Repository, CommitInfo]:
+    """The repository, and the commit asked for: for a work tree HEAD with the work tree's own tree."""
+    repository = Repository.open(request.repo, parts.home, fetch=request.fetch)
+    commit = repository.resolve(request.commitish)
+    if request.worktree:
+        objects = worktree_objects(parts.home, repository.location)
+        commit = commit._replace(tree=repository.write_worktree_tree(objects))
+        repository = repository.with_overlay(objects)
+    return repository, commit
+
+
 def _begin(
     parts: Parts,
     connection: Connection,
     request: IndexRequest,
-    repository: Repository,
-    commit: CommitInfo,
-    recipe: Recipe,
-    progress: Progress,
+    subject: tuple[Repository, CommitInfo, Recipe],
 ) -> Run:
     """Registers repository and recipe, and gathers what the steps share."""
+    repository, commit, recipe = subject
     row = put_repository(
         connection,
         repository.location,
@@ -95,7 +105,7 @@ def _begin(
         recipe=recipe,
         recipe_id=recipe_id,
         jobs=request.jobs or os.cpu_count() or 1,
-        progress=progress,
+        worktree=request.worktree,
     )
 
 

@@ -23,8 +23,7 @@ def plan_files(
 ) -> Iterator[FileRow]:
     """Each file with the status it will have unless its parse fails as a whole.
 
-    Args:
-        read: a blob's bytes, by oid; asked only of blobs within the limit.
+    `read` gives a blob's bytes by oid; it is asked only for blobs within the limit.
     """
     for file in files:
         yield _plan_file(file, scope, read, max_blob_bytes)

@@ -23,6 +23,10 @@ class IndexRequest:
     full: bool = False
     """A lineage of its own from nothing, whatever is known already."""
     max_blob_bytes: int = 2 * 1024 * 1024
+    worktree: bool = False
+    """The uncommitted state of the work tree on top of HEAD instead of a commit."""
+    fetch: bool = True
+    """Bring a URL's mirror up to date first."""
 
 
 class GapRow(NamedTuple):

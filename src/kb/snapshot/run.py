@@ -14,10 +14,10 @@ from kb.model.files import TreeFile
 from kb.snapshot import faults
 from kb.snapshot.plan import plan_files
 from kb.snapshot.recipe import Recipe
-from kb.snapshot.requests import Progress
+from kb.snapshot.requests import Progress, silent
 from kb.snapshot.workers import Crew, WorkSpec, chunked
 from kb.store.blobs import coverage_id, missing_parses
-from kb.store.catalog import RepositoryRow, put_commit
+from kb.store.catalog import RepositoryRow, SnapshotRow, put_commit, snapshots, worktree_snapshot
 from kb.store.database import Database
 from kb.store.manifest import FileRow
 from kb.structure.dialects import PARSER_VERSION
@@ -38,7 +38,9 @@ class Run:
     recipe: Recipe
     recipe_id: int
     jobs: int
-    progress: Progress
+    progress: Progress = silent
+    worktree: bool = False
+    """The commit's tree is that of the work tree, not of a commit."""
     parsed_blobs: int = 0
     linked_files: int = 0
     linked_homes: int = 0
@@ -87,14 +89,19 @@ class Run:
         self.parsed_blobs += crew.run("parse", [(batch,) for batch in batches], report)
         faults.point("parsed")
 
-    def commit_id(self) -> int:
-        """The commit's row, in the current transaction."""
-        return put_commit(
-            self.connection,
-            self.row.repository_id,
-            self.commit.sha,
-            self.commit.tree,
-            self.commit.parents,
-            self.commit.committed_at,
-            self.commit.subject,
+    def sealed(self) -> SnapshotRow | None:
+        """The snapshot that exists of what this run is to index."""
+        if self.worktree:
+            return worktree_snapshot(
+                self.connection, self.row.repository_id, self.recipe_id, self.commit.tree
+            )
+        found = snapshots(
+            self.connection, self.row.repository_id, sha=self.commit.sha, recipe_id=self.recipe_id
         )
+        return found[0] if found else None
+
+    def commit_id(self) -> int | None:
+        """The commit's row, in the current transaction; None for a work tree."""
+        if self.worktree:
+            return None
+        return put_commit(self.connection, self.row.repository_id, self.commit)

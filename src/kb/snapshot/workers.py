@@ -92,14 +92,13 @@ class Worker:
         return self._world[1], self._world[2]
 
 
-_worker: Worker | None = None
+_of_this_process: list[Worker] = []
 
 
 def _start_worker(spec: WorkSpec, parent: int) -> None:
-    global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     _die_with(parent)
-    _worker = Worker(spec)
+    _of_this_process.append(Worker(spec))
 
 
 def _die_with(parent: int) -> None:
@@ -115,8 +114,7 @@ def _die_with(parent: int) -> None:
 
 
 def _run(task: str, arguments: tuple[Any, ...]) -> int:
-    assert _worker is not None
-    done: int = getattr(_worker, task)(*arguments)
+    done: int = getattr(_of_this_process[-1], task)(*arguments)
     return done
 
 
@@ -137,8 +135,7 @@ class Crew:
     ) -> int:
         """Runs `task` on every batch; the sum of what they returned.
 
-        Args:
-            on_done: told the batch's index and its result as each is through.
+        `on_done` is told the batch's index and its result as each is through.
         """
         if len(batches) <= 1 or self._jobs <= 1:
             return self._run_here(task, batches, on_done)
@@ -197,7 +194,8 @@ class Crew:
             self._local = None
         if self._pool is not None:
             if abruptly:
-                for process in list((self._pool._processes or {}).values()):
+                # The pool has no public way to end a task that runs (Python 3.14 has one).
+                for process in multiprocessing.active_children():
                     process.terminate()
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from kb.errors import NotFoundError, UsageError
+from kb.model.commits import CommitInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +157,7 @@ def put_recipe(connection: psycopg.Connection[Any], digest: bytes, settings: Map
 def put_commit(
     connection: psycopg.Connection[Any],
     repository_id: int,
-    sha: str,
-    tree: str,
-    parents: Sequence[str],
-    committed_at: datetime,
-    subject: str,
+    commit: CommitInfo,
 ) -> int:
     """The id of a commit of a repository, stored on first sight. Runs in the caller's transaction."""
     connection.execute(
@@ -168,16 +165,16 @@ def put_commit(
            VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING""",
         (
             repository_id,
-            sha,
-            tree,
-            list(parents),
-            committed_at,
-            subject,
+            commit.sha,
+            commit.tree,
+            list(commit.parents),
+            commit.committed_at,
+            commit.subject,
         ),
     )
     row = connection.execute(
         "SELECT commit_id FROM commit_ref WHERE repository_id = %s AND sha = %s",
-        (repository_id, sha),
+        (repository_id, commit.sha),
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -204,3 +201,18 @@ def snapshots(
         },
     ).fetchall()
     return [SnapshotRow(*row) for row in rows]
+
+
+def worktree_snapshot(
+    connection: psycopg.Connection[Any], repository_id: int, recipe_id: int | None, tree: str | None
+) -> SnapshotRow | None:
+    """The newest snapshot of a repository's work tree; of that very tree or recipe where they are given."""
+    row = connection.execute(
+        _SNAPSHOTS
+        + """WHERE s.repository_id = %(repository)s AND s.commit_id IS NULL
+              AND (%(recipe)s::int8 IS NULL OR s.recipe_id = %(recipe)s)
+              AND (%(tree)s::text IS NULL OR s.tree = %(tree)s)
+             ORDER BY s.snapshot_id DESC LIMIT 1""",
+        {"repository": repository_id, "recipe": recipe_id, "tree": tree},
+    ).fetchone()
+    return None if row is None else SnapshotRow(*row)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 
 from kb.model.spans import FactRow
 
-_AT = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
+_AT: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
 
 
 class FileAt(NamedTuple):
@@ -52,12 +52,12 @@ class LineageFacts:
         found = self._files("AND p.path = %(path)s", {"path": path})
         return found[0] if found else None
 
-    def _files(self, condition: str, parameters: Mapping[str, Any]) -> list[FileAt]:
+    def _files(self, condition: LiteralString, parameters: Mapping[str, Any]) -> list[FileAt]:
         rows = self._connection.execute(
             f"""SELECT p.path, f.parse_id, ps.dialect, encode(b.oid, 'hex'), f.mode, f.status, f.reason
                 FROM snapshot_file f JOIN path p USING (path_id) LEFT JOIN blob b USING (blob_id)
                 LEFT JOIN parse ps ON ps.parse_id = f.parse_id AND f.status = 'parsed'
-                WHERE {_AT} {condition} ORDER BY p.path """,  # type: ignore[arg-type]
+                WHERE {_AT} {condition} ORDER BY p.path """,
             {**self._at, **parameters},
         ).fetchall()
         return [
@@ -71,7 +71,7 @@ class LineageFacts:
             f"""SELECT EXISTS (SELECT FROM path p JOIN snapshot_file f USING (path_id)
                 WHERE starts_with(p.path, %(prefix)s)
                   AND p.path >= %(prefix)s AND p.path < %(limit)s
-                  AND {_AT})""",  # type: ignore[arg-type]
+                  AND {_AT})""",
             {**self._at, "prefix": folder + "/", "limit": folder + "0"},
         ).fetchone()
         return row is not None and bool(row[0])
@@ -84,13 +84,13 @@ class LineageFacts:
                 FROM (SELECT substr(p.path, length(%(prefix)s) + 1) AS rest
                       FROM path p JOIN snapshot_file f USING (path_id)
                       WHERE starts_with(p.path, %(prefix)s) AND {_AT}) AS below
-                ORDER BY 1""",  # type: ignore[arg-type]
+                ORDER BY 1""",
             {**self._at, "prefix": prefix},
         ).fetchall()
         return [str(row[0]) for row in rows]
 
     def facts(self, parse_ids: Iterable[int], source: str) -> dict[int, tuple[bytes, bytes]]:
-        """parse id -> (payload, span table) of the fact rows of `source` that exist."""
+        """Each parse id with (payload, span table) of the fact rows of `source` that exist."""
         rows = self._connection.execute(
             """SELECT parse_id, payload, spans FROM fact
                WHERE parse_id = ANY(%s::int8[]) AND source = %s AND version = %s""",
@@ -104,7 +104,7 @@ class LineageFacts:
             f"""SELECT coalesce(sum(octet_length(t.payload) + octet_length(t.spans)), 0)
                 FROM snapshot_file f JOIN fact t USING (parse_id)
                 WHERE {_AT} AND f.status = 'parsed' AND t.source = %(source)s
-                  AND t.version = %(version)s""",  # type: ignore[arg-type]
+                  AND t.version = %(version)s""",
             {**self._at, "source": source, "version": self._versions.get(source, 0)},
         ).fetchone()
         assert row is not None
@@ -117,7 +117,7 @@ class LineageFacts:
                 JOIN path p USING (path_id)
                 WHERE k.source = %(source)s AND k.version = %(version)s AND k.key = %(key)s
                   AND f.status = 'parsed' AND {_AT}
-                ORDER BY p.path """,  # type: ignore[arg-type]
+                ORDER BY p.path """,
             {**self._at, "source": source, "version": self._versions.get(source, 0), "key": key},
         ).fetchall()
         return [str(row[0]) for row in rows]
@@ -129,7 +129,7 @@ class LineageFacts:
             f"""SELECT p.path FROM path p JOIN snapshot_file f USING (path_id)
                 WHERE (p.path = %(suffix)s OR (reverse(p.path) COLLATE "C" >= %(turned)s
                        AND reverse(p.path) COLLATE "C" < %(limit)s)) AND {_AT}
-                ORDER BY p.path""",  # type: ignore[arg-type]
+                ORDER BY p.path""",
             {**self._at, "suffix": suffix, "turned": turned, "limit": turned[:-1] + "0"},
         ).fetchall()
         return [str(row[0]) for row in rows]

@@ -146,7 +146,8 @@ def drop_lineage(connection: psycopg.Connection[Any], lineage_id: int) -> None:
 def put_files(
     connection: psycopg.Connection[Any],
     files: Iterable[FileRow],
-    removed: Iterable[str],
+    *,
+    removed: Iterable[str] = (),
     parser_version: str,
     lineage_id: int,
     ordinal: int,
@@ -234,8 +235,9 @@ def count_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
            AND from_ord <= %(ordinal)s AND to_ord > %(ordinal)s""",
         at,
     ).fetchone()
-    assert files is not None and entries is not None
-    return SealCounts(*files, entries[0])
+    assert files is not None
+    assert entries is not None
+    return SealCounts(*files)._replace(artifacts=entries[0])
 
 
 def count_files(
@@ -267,6 +269,7 @@ def counts_of(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
 
 def seal(
     connection: psycopg.Connection[Any],
+    *,
     repository_id: int,
     recipe_id: int,
     lineage_id: int,
@@ -308,6 +311,12 @@ def seal(
         "UPDATE lineage SET tip_ordinal = %s WHERE lineage_id = %s AND tip_ordinal < %s",
         (ordinal, lineage_id, ordinal),
     )
+    if commit_id is None:
+        # A work tree's snapshot replaces the one before; what only that one held is left to gc.
+        connection.execute(
+            "DELETE FROM snapshot WHERE repository_id = %s AND commit_id IS NULL AND snapshot_id <> %s",
+            (repository_id, row[0]),
+        )
     return True
 
 

@@ -18,5 +18,5 @@ class Parts(Protocol):
 
     @property
     def home(self) -> Path:
-        """kb's data home: mirrors of remote repositories, the embedded server."""
+        """The data home: mirrors of remote repositories, the embedded server."""
         ...

@@ -82,7 +82,10 @@ class SnapshotUnits:
                ORDER BY g.artifact_pk, p.path, o.start_line, o.end_line, d.role, c.span_id""",
             {**self._at, "pks": list(artifact_pks)},
         ).fetchall()
-        return [(int(row[0]), Place(*row[1:6], bytes(row[6]), *row[7:])) for row in rows]
+        return [
+            (int(row[0]), Place(row[1], row[2], row[3], row[4], row[5], bytes(row[6]), row[7], row[8]))
+            for row in rows
+        ]
 
     def with_key(self, keys: Sequence[str]) -> list[int]:
         """Artifacts with exactly one of these logical keys, in the order of the keys."""
