@@ -7,9 +7,11 @@ A look-up is (kind, key); key parts are joined by `SEPARATOR`. The kinds:
 | `exists` | path | whether there is a file |
 | `layout` | path | dotted name, key prefix and root of a Python file |
 | `module` | stem (`shop/orders`) | file that is the module there, with its name |
+| `modules` | folder | names of the Python files directly in it |
 | `defining` | stem relative to a root | roots that define it |
 | `binding` | path, symbol path | kind of what the name is bound to, and where an import leads |
 | `definition` | path, symbol path | all that is said about it, and its spans |
+| `header` | path, symbol path | what its header says, and the header's span |
 | `bases` | path, symbol path | base classes as written |
 | `stars` | path | star imports and `__getattr__` |
 | `exports` | path | which names a star import takes: a static `__all__`, or the underscore rule |
@@ -81,13 +83,17 @@ class Answers:
         table = self.table(path)
         return Stars((), has_getattr=False) if table is None else table.stars
 
+    def modules_in(self, folder: str) -> list[str]:
+        """Names of the Python files directly in a folder."""
+        return [name for name in self.facts.children(folder) if is_python(name)]
+
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted."""
         return self.facts.paths_with_key(source, key)
 
     def digest(self, kind: str, key: str) -> bytes:
         """The digest of the answer to one look-up; `ABSENT` for "absent"."""
-        if kind in ("binding", "definition", "bases"):
+        if kind in ("binding", "definition", "header", "bases"):
             path, _, symbol_path = key.partition(SEPARATOR)
             table = self.table(path)
             return ABSENT if table is None else table.digest(kind, symbol_path)
@@ -104,6 +110,9 @@ class Answers:
         if kind == "defining":
             roots = self.layout.defining(key)
             return digest([(root, self.layout.is_marked(root)) for root in roots]) if roots else ABSENT
+        if kind == "modules":
+            names = self.modules_in(key)
+            return digest(names) if names else ABSENT
         first, _, second = key.partition(SEPARATOR)
         if kind == "fact":
             return self._fact_digest(first, second)

@@ -77,7 +77,7 @@ class FileView(Protocol):
 
     @property
     def key_prefix(self) -> str:
-        """ "" or, where two roots (or a stub and its source) define one dotted name, what to set before
+        """Empty, or, where two roots (or a stub and its source) define one dotted name, what to set before
         the dotted name in logical keys (`<root>:`, `stub:`...), so that they stay unique."""
         ...
 
@@ -145,6 +145,20 @@ class WorldView(Protocol):
         `Definition`), ("assignment", the `Assignment`), ("import", the `Import`), last binding wins
         (a conditional or `except ImportError` binding does not hide an unconditional one); None when
         nothing binds it. The digest covers the struct."""
+        ...
+
+    def header(self, path: str, symbol_path: str) -> tuple[str, Any] | None:
+        """As `definition`, for what headers say: docstring, members and body are not part of the digest,
+        and only the header's span may be grounded on."""
+        ...
+
+    def modules_in(self, folder: str) -> Sequence[str]:
+        """Names of the Python files directly in a folder, sorted."""
+        ...
+
+    def loaded(self, path: str, imported: Any) -> Resolution | None:
+        """The internal module that an `Import` of the file at `path` loads: the submodule where the name
+        is one, else the module that the name is taken from; None where it is not of this repository."""
         ...
 
     def file(self, path: str) -> FileView | None:

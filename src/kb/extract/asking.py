@@ -97,6 +97,16 @@ class Asking:
         self.asked["definition", path + SEPARATOR + symbol_path] = None
         return self.answers.binding(path, symbol_path)
 
+    def header(self, path: str, symbol_path: str) -> Binding | None:
+        """What a name is bound to, for what its header says."""
+        self.asked["header", path + SEPARATOR + symbol_path] = None
+        return self.answers.binding(path, symbol_path)
+
+    def modules_in(self, folder: str) -> list[str]:
+        """Names of the Python files directly in a folder."""
+        self.asked["modules", folder] = None
+        return self.answers.modules_in(folder)
+
     def bases(self, path: str, symbol_path: str) -> Sequence[Expr]:
         """Base classes as written."""
         self.asked["bases", path + SEPARATOR + symbol_path] = None

@@ -114,7 +114,7 @@ class FileTable:
         return not name.startswith("_")
 
     def digest(self, kind: str, symbol_path: str) -> bytes:
-        """Digest of the answer to a `binding`, `definition`, `bases`, `stars` or `exports` look-up."""
+        """Digest of the answer to a look-up that is about the file's names."""
         known = self._digests.get((kind, symbol_path))
         if known is None:
             known = self._digests[kind, symbol_path] = self._make_digest(kind, symbol_path)
@@ -133,6 +133,8 @@ class FileTable:
             return ABSENT
         if kind == "bases":
             return digest([_encode(base) for base in bases_of(binding)])
+        if kind == "header":
+            return digest(binding.kind, _header(binding.node), *self._stands_on(binding.node)[-2:])
         if kind == "definition":
             return digest(binding.kind, _placeless(binding.node), self._stands_on(binding.node))
         return digest(binding.kind, _said(binding.node))
@@ -149,6 +151,7 @@ class FileTable:
         yield "exports", "", self.digest("exports", "")
         for name in self._bindings:
             yield "binding", name, self.digest("binding", name)
+            yield "header", name, self.digest("header", name)
             yield "definition", name, self.digest("definition", name)
             if self._bindings[name][1].kind == "class":
                 yield "bases", name, self.digest("bases", name)
@@ -169,6 +172,14 @@ def _said(node: Definition | Assignment | Import) -> list[object]:
         alias = node.value is not None and node.value.kind == "name"
         return [node.value.value if alias and node.value is not None else ""]
     return []
+
+
+def _header(node: Definition | Assignment | Import) -> bytes:
+    if isinstance(node, Definition):
+        node = msgspec.structs.replace(
+            node, docstring=None, members=(), self_attributes=(), is_generator=False
+        )
+    return _placeless(node)
 
 
 def _placeless(node: Definition | Assignment | Import) -> bytes:

@@ -33,7 +33,7 @@ _CONTAINERS = frozenset(
         "utils", "vendor", "web", "worker", "workers",
     }
 )  # fmt: skip
-_FORMS = ("/__init__.py", ".py", "/__init__.pyi", ".pyi")
+FORMS = ("/__init__.py", ".py", "/__init__.pyi", ".pyi")
 """How a module may be stored, the one that Python would load first, then stubs."""
 
 
@@ -96,6 +96,11 @@ def basename(path: str) -> str:
 def is_python(path: str) -> bool:
     """Whether the path is named as a module or a stub."""
     return path.endswith((".py", ".pyi"))
+
+
+def may_be_python(path: str) -> bool:
+    """Whether any dialect of Python may read the path, importable or not."""
+    return path.lower().endswith((".py", ".pyi", ".pyw"))
 
 
 def stem_of(path: str) -> str:
@@ -198,6 +203,18 @@ class Layout:
         ]
         return len(packages) > 1
 
+    def traits(self, folder: str) -> tuple[object, ...]:
+        """All that the names of files in and below a folder take from it; equal means they are unchanged
+        as far as this folder goes."""
+        return (
+            self.is_package(folder),
+            self.is_marked(folder),
+            self._is_built(folder),
+            not self.is_package(folder) and self._has_modules(folder),
+            not self.is_package(folder) and self._holds_several(folder),
+            self.root_of(folder),
+        )
+
     def name(self, path: str) -> ModuleName:
         """The dotted name of a Python file and what else its keys need."""
         known = self._names.get(path)
@@ -254,7 +271,7 @@ class Layout:
     def _twins(self, root: str, stem: str, path: str) -> tuple[str, ...]:
         """Roots below which a file of the same dotted name stands, this one included."""
         roots = {root}
-        for form in _FORMS:
+        for form in FORMS:
             for other in self._paths.paths_ending(stem + form):
                 if other != path and self.root_of(parent(other)) == (other[: -len(stem + form) - 1]):
                     roots.add(other[: -len(stem + form) - 1])
@@ -265,7 +282,7 @@ class Layout:
         known = self._defining.get(stem)
         if known is None:
             roots = set()
-            for form in _FORMS:
+            for form in FORMS:
                 for path in self._paths.paths_ending(stem + form):
                     root = path[: -len(stem + form) - 1]
                     if self.root_of(parent(path)) == root:
@@ -280,7 +297,7 @@ class Layout:
         return self._at[stem]
 
     def _look_at(self, stem: str) -> Found | None:
-        for form in _FORMS:
+        for form in FORMS:
             if self._paths.has_path(stem + form):
                 return Found(stem + form, self.name(stem + form))
         if stem and self._holds_python(stem, 3):

@@ -16,7 +16,10 @@ from kb.extract.api import Extractor
 
 GROUP = "kb.extractors"
 
-BUILTIN = ("kb.extract.symbols:SymbolsExtractor",)
+BUILTIN = (
+    "kb.extract.symbols:SymbolsExtractor",
+    "kb.extract.imports:ImportsExtractor",
+)
 """Those that come with kb, in the order in which they link. A new one is one module and one line here."""
 
 _PARTS = ("id", "version", "dialects", "facts", "link")

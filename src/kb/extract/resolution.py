@@ -50,6 +50,18 @@ class Resolver:
             return Resolution("internal", written, "unresolved", spelled=written, confidence=50)
         return _at(_weakened(exported, place), written)
 
+    def loaded(self, path: str, statement: Import) -> Resolution | None:
+        """The internal module whose code an import runs: a submodule of that name before the module."""
+        place, found, _ = self.finder.module(path, statement.module, statement.level)
+        if found is None:
+            return None
+        if statement.name not in (None, "*") and found.name.is_package:
+            folder = found.path[:-1] if found.path.endswith("/") else parent(found.path)
+            submodule = self.ask.module(join(folder, statement.name or ""))
+            if submodule is not None and not submodule.path.endswith("/"):
+                found = submodule
+        return None if found.path.endswith("/") else _module(found, place)
+
     def _bound(self, path: str, statement: Import) -> Resolution:
         """What the name that an import binds stands for: `import a.b` binds `a`."""
         if statement.name is None and statement.alias is None:

@@ -92,8 +92,8 @@ def _docstring_node(body: tree_sitter.Node) -> tree_sitter.Node | None:
         if child.type == "comment":
             continue
         if child.type == "expression_statement" and child.named_child_count == 1:
-            value = child.named_child(0)
-            if value is not None and value.type in ("string", "concatenated_string"):
+            value = child.named_children[0]
+            if value.type in ("string", "concatenated_string"):
                 return child
         return None
     return None

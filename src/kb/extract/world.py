@@ -24,7 +24,7 @@ from kb.structure.facts import (
 )
 
 _NO_NAME = ModuleName("", is_package=False, key_prefix="", root="", loose=True)
-_OF_FILE = frozenset({"binding", "definition", "bases", "stars", "exports", "fact"})
+_OF_FILE = frozenset({"binding", "definition", "header", "bases", "stars", "exports", "fact"})
 """Kinds of look-up that a file's own facts answer: about the linked file itself they need no record."""
 
 
@@ -144,6 +144,20 @@ class World:
         """What `symbol_path` is bound to in the file at `path`: its kind and its struct."""
         binding = self.resolver.ask.definition(path, symbol_path)
         return None if binding is None else (binding.kind, binding.node)
+
+    def header(self, path: str, symbol_path: str) -> tuple[str, Any] | None:
+        """As `definition`, for reading and grounding on headers only."""
+        binding = self.resolver.ask.header(path, symbol_path)
+        return None if binding is None else (binding.kind, binding.node)
+
+    def modules_in(self, folder: str) -> Sequence[str]:
+        """Names of the Python files directly in a folder, sorted."""
+        return self.resolver.ask.modules_in(folder)
+
+    def loaded(self, path: str, imported: Import) -> Resolution | None:
+        """The internal module that an import of the file at `path` loads: the submodule where the name is
+        one, else the module that the name is taken from; None where it is not of this repository."""
+        return self.resolver.loaded(path, imported)
 
     def file(self, path: str) -> FileView | None:
         """The file at `path`, for grounding on its spans."""
