@@ -1,0 +1,63 @@
+"""The use case `kb watch`: seals a branch's new commits as they appear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kb.errors import RepositoryError
+from kb.git.repository import Repository
+from kb.snapshot.index import index_repository
+from kb.snapshot.requests import IndexReport, IndexRequest
+from kb.store.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What to follow."""
+
+    repo: str
+    branch: str | None = None
+    """None follows HEAD."""
+    interval: float = 5.0
+    """Seconds between two looks."""
+    once: bool = False
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look: a report where there was something to index, else what stood in the way, if anything."""
+
+    report: IndexReport | None = None
+    trouble: str | None = None
+
+
+def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -> Iterator[Seen]:
+    """Looks again and again, and seals the commit that the branch stands at whenever it is a new one.
+
+    A repository that cannot be read for a while (a fetch that fails, a branch being rewritten) is
+    reported and looked at again; with `once` it is an error.
+
+    Raises:
+        RepositoryError: with `once`, the repository or the branch cannot be read.
+    """
+    last: str | None = None
+    while True:
+        try:
+            repository = Repository.open(request.repo, parts.home)
+            commit = repository.resolve(request.branch or "HEAD")
+            if commit.sha != last:
+                report = index_repository(
+                    parts,
+                    IndexRequest(repo=request.repo, commitish=commit.sha, jobs=request.jobs, fetch=False),
+                )
+                last = commit.sha
+                yield Seen(report=report)
+        except RepositoryError as error:
+            if request.once:
+                raise
+            yield Seen(trouble=str(error))
+        if request.once:
+            return
+        pause(request.interval)
