@@ -38,7 +38,8 @@ demo: setup  ## Index this repository and look around
 	@$(BIN)/python scripts/demo.py
 
 bench: setup  ## Run the benchmarks (fetches Django's sources; minutes)
-	@set -e; for script in evals/bench/[!_]*.py; do $(BIN)/python "$$script"; done
+	@set -e; for file in $$(grep -l '__name__ == "__main__"' evals/bench/*.py); do \
+		$(BIN)/python -m evals.bench.$$(basename $$file .py); done
 
 docs: setup  ## Regenerate docs/cli.md from the commands
 	$(BIN)/python -m kb.cli.reference docs/cli.md
