@@ -24,12 +24,18 @@ class ParseView(Protocol):
     source: bytes
     """UTF-8; what the tree's offsets index (a declared other encoding was decoded first)."""
     dialect: str
-    root: tree_sitter.Node
-    """Root of the tree. For a dialect without a grammar use `source`."""
     module: ModuleFacts
     """Facts that every extractor may build on; empty for a dialect that is not Python."""
-    calls: Sequence[tree_sitter.Node]
-    """Every `call` node of the file in source order, collected while fingerprinting."""
+
+    @property
+    def root(self) -> tree_sitter.Node:
+        """Root of the tree. For a dialect without a grammar use `source`: this raises ValueError."""
+        ...
+
+    @property
+    def calls(self) -> Sequence[tree_sitter.Node]:
+        """Every `call` node of the file in source order, collected while fingerprinting."""
+        ...
 
     def scope_of(self, node: tree_sitter.Node) -> str:
         """symbol_path of the innermost definition that holds the node; "" at module level."""
