@@ -15,6 +15,7 @@ A look-up is (kind, key); key parts are joined by `SEPARATOR`. The kinds:
 | `bases` | path, symbol path | base classes as written |
 | `stars` | path | star imports and `__getattr__` |
 | `exports` | path | which names a star import takes: a static `__all__`, or the underscore rule |
+| `names` | path | the names that a star import takes from it |
 | `fact` | path, source | the fact row |
 | `inverse` | source, key | files that carry the key, with their rows |
 | `carried` | source, key | whether any file carries the key |
@@ -99,7 +100,7 @@ class Answers:
             return ABSENT if table is None else table.digest(kind, symbol_path)
         if kind == "module":
             return self._module_digest(key)
-        if kind in ("stars", "exports"):
+        if kind in ("stars", "exports", "names"):
             table = self.table(key)
             return ABSENT if table is None else table.digest(kind, "")
         if kind == "exists":

@@ -198,6 +198,14 @@ class WorldView(Protocol):
         classes through the snapshot (cycles tolerated); None if it does not, as far as is known."""
         ...
 
+    def attribute(self, path: str, name: str) -> Resolution | None:
+        """What attribute `name` of the module at `path` is: bound there, a submodule, or by a star."""
+        ...
+
+    def star_names(self, path: str, imported: Any) -> Sequence[str] | None:
+        """Names that a star import of the file at `path` binds, sorted; None where that cannot be told."""
+        ...
+
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted. The digest covers the
         paths and their fact rows."""

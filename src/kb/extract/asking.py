@@ -124,6 +124,18 @@ class Asking:
         table = self.answers.table(path)
         return table is not None and table.exports(name)
 
+    def lists(self, path: str) -> bool:
+        """Whether the module has an `__all__` that can be read."""
+        self.asked["exports", path] = None
+        table = self.answers.table(path)
+        return table is not None and table.facts.dunder_all is not None
+
+    def names(self, path: str) -> tuple[list[str], Stars]:
+        """Names that a star import takes from the module's own bindings, and its own star imports."""
+        self.asked["names", path] = None
+        table = self.answers.table(path)
+        return ([], Stars((), has_getattr=False)) if table is None else (table.exported(), table.stars)
+
     def carried(self, source: str, key: str) -> bool:
         """Whether any file's fact row of `source` carries `key`."""
         self.asked["carried", source + SEPARATOR + key] = None

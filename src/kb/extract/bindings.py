@@ -121,6 +121,8 @@ class FileTable:
         return known
 
     def _make_digest(self, kind: str, symbol_path: str) -> bytes:
+        if kind == "names":
+            return digest(self.exported(), [_said(item) for item in self.stars.imports])
         if kind == "stars":
             if not self.stars.imports and not self.stars.has_getattr:
                 return ABSENT
@@ -149,6 +151,7 @@ class FileTable:
         """(kind, symbol path, digest) of everything that can be asked of this file by name."""
         yield "stars", "", self.digest("stars", "")
         yield "exports", "", self.digest("exports", "")
+        yield "names", "", self.digest("names", "")
         for name in self._bindings:
             yield "binding", name, self.digest("binding", name)
             yield "header", name, self.digest("header", name)

@@ -67,7 +67,7 @@ class _Difference:
         for kind, name in was.keys() | now.keys():
             answer = now.get((kind, name), ABSENT)
             if answer != was.get((kind, name), ABSENT):
-                whole = kind in ("stars", "exports")
+                whole = kind in ("stars", "exports", "names")
                 yield ChangedAnswer(kind, path if whole else path + SEPARATOR + name, answer)
 
     def _of_rows(self, path: str) -> Iterator[ChangedAnswer]:

@@ -115,6 +115,26 @@ class Resolver:
             return Resolution("unknown", name, "dynamic", path=path, confidence=50)
         return None
 
+    def star_names(self, path: str, statement: Import) -> list[str] | None:
+        """Names that a star import binds, sorted; None where its module is not of this repository."""
+        names: set[str] = set()
+        waiting, seen = [(path, statement)], set()
+        whole = True
+        while waiting:
+            at, star = waiting.pop()
+            found = self.finder.module(at, star.module, star.level)[1]
+            if found is None or found.path.endswith("/"):
+                whole = whole and at != path
+                continue
+            if found.path in seen:
+                continue
+            seen.add(found.path)
+            exported, stars = self.ask.names(found.path)
+            names.update(exported)
+            if not self.ask.lists(found.path):
+                waiting.extend((found.path, inner) for inner in stars.imports)
+        return sorted(names) if whole else None
+
     def follow(self, path: str, symbol_path: str, found: Found | None = None) -> Resolution:
         """What a bound symbol path of a file stands for; an import is followed to its end."""
         binding = self.ask.binding(path, symbol_path)

@@ -94,7 +94,7 @@ def _docstring_node(body: tree_sitter.Node) -> tree_sitter.Node | None:
         if child.type == "expression_statement" and child.named_child_count == 1:
             value = child.named_children[0]
             if value.type in ("string", "concatenated_string"):
-                return child
+                return value
         return None
     return None
 

@@ -10,7 +10,7 @@ import msgspec
 from kb.errors import GroundingError, IntegrityError
 from kb.extract.answers import PYTHON_DIALECTS, SEPARATOR
 from kb.extract.api import FileView, Resolution
-from kb.extract.layout import ModuleName
+from kb.extract.layout import Found, ModuleName
 from kb.extract.resolution import Resolver
 from kb.model.artifacts import Grounding, LookupRow
 from kb.model.spans import SpanKey
@@ -24,7 +24,7 @@ from kb.structure.facts import (
 )
 
 _NO_NAME = ModuleName("", is_package=False, key_prefix="", root="", loose=True)
-_OF_FILE = frozenset({"binding", "definition", "header", "bases", "stars", "exports", "fact"})
+_OF_FILE = frozenset({"binding", "definition", "header", "bases", "stars", "exports", "names", "fact"})
 """Kinds of look-up that a file's own facts answer: about the linked file itself they need no record."""
 
 
@@ -192,6 +192,15 @@ class World:
     def is_subclass(self, path: str, symbol_path: str, qualified: frozenset[str]) -> str | None:
         """The first of `qualified` that the class derives from."""
         return self.resolver.subclass_of(path, symbol_path, qualified)
+
+    def attribute(self, path: str, name: str) -> Resolution | None:
+        """What attribute `name` of the module at `path` is: bound there, a submodule, or by a star."""
+        module = self.resolver.ask.name(path)
+        return None if module is None else self.resolver.export(Found(path, module), name)
+
+    def star_names(self, path: str, imported: Import) -> Sequence[str] | None:
+        """Names that a star import of the file at `path` binds, sorted; None where that cannot be told."""
+        return self.resolver.star_names(path, imported)
 
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted."""

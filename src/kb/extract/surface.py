@@ -1,0 +1,238 @@
+"""Public surface: what each package (and each top-level module) offers, resolved to definitions.
+
+The rules: a static `__all__` says it all; without one, what is defined there without an underscore, and
+in a package what it imports from the same repository (a re-export), or anywhere `import x as x`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kb.extract.api import FactOutput, FileView, ParseView, Resolution, WorldView
+from kb.extract.expressions import LONGEST, render
+from kb.extract.signatures import signature
+from kb.model.artifacts import ArtifactDraft, Grounding, Link
+from kb.structure.facts import Assignment, Definition, Import
+
+_NOT_OFFERED = frozenset({"setup", "conftest", "noxfile", "manage", "__init__"})
+"""Top-level modules that are run, not imported."""
+
+
+class Offer(NamedTuple):
+    """One name of a module's surface, and why it is in it."""
+
+    name: str
+    via: str
+    """`__all__` | `definition` | `reexport` | `star`."""
+    statement: Import | None = None
+    """The star import that brings it, where one does."""
+
+
+class SurfaceExtractor:
+    """What packages offer to whoever imports them."""
+
+    id = "surface"
+    version = 1
+    dialects = frozenset({"python", "python-stub"})
+
+    def facts(self, parse: ParseView) -> FactOutput | None:  # noqa: ARG002  the protocol gives it
+        """Nothing: the `module` facts say it all."""
+        return None
+
+    def link(self, file: FileView, world: WorldView) -> Iterable[ArtifactDraft]:
+        """One draft per offered name, and one for the package."""
+        if not _is_offered(file):
+            return
+        offers = list(_offers(file, world))
+        module = file.module
+        if not offers and module.dunder_all is None and not module.has_getattr:
+            return
+        yield _summary(file, offers)
+        for offer in offers:
+            yield _draft(file, world, offer)
+
+
+def _is_offered(file: FileView) -> bool:
+    parts = file.module_name.split(".")
+    if any(part.startswith("_") and not part.startswith("__") for part in parts):
+        return False
+    return bool(parts[0]) and (file.is_package or (len(parts) == 1 and parts[0] not in _NOT_OFFERED))
+
+
+def _offers(file: FileView, world: WorldView) -> Iterator[Offer]:
+    module = file.module
+    stars = {
+        name: statement
+        for statement in module.imports
+        if statement.name == "*" and not statement.scope
+        for name in world.star_names(file.path, statement) or ()
+    }
+    if module.dunder_all is not None:
+        for name in dict.fromkeys(module.dunder_all):
+            bound = world.definition(file.path, name) is not None
+            yield Offer(name, "__all__", None if bound else stars.get(name))
+        return
+    seen = set()
+    for name, via in _bound(file, world):
+        if name not in seen and not name.startswith("_"):
+            seen.add(name)
+            yield Offer(name, via)
+    if file.is_package:
+        for name in sorted(set(stars) - seen):
+            yield Offer(name, "star", stars[name])
+
+
+def _bound(file: FileView, world: WorldView) -> Iterator[tuple[str, str]]:
+    """Names that the module itself binds and means for others, definitions first, in source order."""
+    module = file.module
+    for definition in module.definitions:
+        if "." not in definition.symbol_path:
+            yield definition.symbol_path, "definition"
+    for assignment in module.assignments:
+        if not assignment.scope and assignment.name and not assignment.operator:
+            yield assignment.name, "definition"
+    for statement in module.imports:
+        if statement.scope or statement.name in (None, "*") or statement.condition == "type_checking":
+            continue
+        bound = statement.alias or statement.name or ""
+        # `import x as x` is the typing convention for a re-export, in any module.
+        explicit = statement.alias is not None and statement.alias == statement.name
+        if explicit or (file.is_package and world.loaded(file.path, statement) is not None):
+            yield bound, "reexport"
+
+
+def _summary(file: FileView, offers: list[Offer]) -> ArtifactDraft:
+    module = file.module
+    names = [offer.name for offer in offers]
+    closed = not module.dunder_all_dynamic and not module.has_getattr
+    body: dict[str, Any] = {
+        "package": file.module_name,
+        "names": names,
+        "listed": module.dunder_all is not None,
+        "resolution": "exact" if closed else "dynamic",
+    }
+    text = f"{file.module_name} offers {len(names)} names: {', '.join(names)}." if names else ""
+    if module.dunder_all_dynamic:
+        body["listed_dynamically"] = True
+        text += " Its __all__ is also changed in ways that cannot be read statically."
+    if module.has_getattr:
+        body["getattr"] = True
+        text += " A module-level __getattr__ may offer more."
+    return ArtifactDraft(
+        kind="package_surface",
+        logical_key=f"package:{file.key_prefix}{file.module_name}",
+        title=f"Public surface of {file.module_name}",
+        body=body,
+        text=text.strip() or f"{file.module_name} offers nothing.",
+        groundings=tuple(_summary_grounds(file, offers)),
+        links=(Link("describes", f"module:{file.key_prefix}{file.module_name}"),),
+        confidence=100 if closed else 80,
+    )
+
+
+def _summary_grounds(file: FileView, offers: list[Offer]) -> Iterator[Grounding]:
+    module = file.module
+    for span in module.dunder_all_spans:
+        yield file.ground_module(span, "export")
+    for definition in module.definitions:
+        if definition.symbol_path == "__getattr__":
+            yield file.ground_module(definition.header, "getattr")
+    if module.dunder_all is not None:
+        return
+    offered = {offer.name for offer in offers}
+    for definition in module.definitions:
+        if definition.symbol_path in offered:
+            yield file.ground_module(definition.header, "definition")
+    for assignment in module.assignments:
+        if not assignment.scope and assignment.name in offered:
+            yield file.ground_module(assignment.span, "definition")
+    for statement in module.imports:
+        starred = any(offer.statement == statement for offer in offers)
+        if not statement.scope and (starred or (statement.alias or statement.name) in offered):
+            yield file.ground_module(statement.span, "import")
+
+
+def _draft(file: FileView, world: WorldView, offer: Offer) -> ArtifactDraft:
+    found = world.attribute(file.path, offer.name)
+    grounds = list(_own_grounds(file, world, offer))
+    body: dict[str, Any] = {"package": file.module_name, "name": offer.name, "via": offer.via}
+    text = f"{file.module_name}.{offer.name}"
+    links: tuple[Link, ...] = ()
+    confidence = 100
+    if found is None:
+        body |= {"target": "unknown", "resolution": "dynamic" if file.module.has_getattr else "unresolved"}
+        text += " is offered, but what it is cannot be told statically."
+        confidence = 50
+    else:
+        body |= {"target": found.target, "resolution": found.how, "definition": found.qualified}
+        if found.kind:
+            body["kind"] = found.kind
+        described, more = _described(file, world, found)
+        body |= described
+        grounds += more
+        line = described.get("signature", found.qualified)
+        text = f"{line}\n\nOffered as {file.module_name}.{offer.name}"
+        text += (
+            f", defined as {found.qualified}."
+            if found.qualified != f"{file.module_name}.{offer.name}"
+            else "."
+        )
+        if "constructor" in described:
+            text += f"\nConstructor: {described['constructor']}"
+        links = (Link("exposes", found.key),) if found.key else ()
+        confidence = found.confidence
+    return ArtifactDraft(
+        kind="surface",
+        logical_key=f"surface:{file.key_prefix}{file.module_name}.{offer.name}",
+        title=f"{file.module_name}.{offer.name}",
+        body=body,
+        text=text,
+        groundings=tuple(grounds),
+        links=links,
+        confidence=confidence,
+    )
+
+
+def _own_grounds(file: FileView, world: WorldView, offer: Offer) -> Iterator[Grounding]:
+    """What in the package's own file makes the offer: `__all__`, and the statement that binds the name."""
+    if offer.via == "__all__":
+        for span in file.module.dunder_all_spans:
+            yield file.ground_module(span, "export")
+    if offer.statement is not None:
+        yield file.ground_module(offer.statement.span, "import")
+        return
+    bound = world.definition(file.path, offer.name)
+    if bound is not None and isinstance(bound[1], Import):
+        yield file.ground_module(bound[1].span, "import")
+
+
+def _described(file: FileView, world: WorldView, found: Resolution) -> tuple[dict[str, Any], list[Grounding]]:
+    """Signature of what was found, with the grounding on its header."""
+    if found.target != "internal" or found.path is None or found.kind == "module":
+        return {}, []
+    view = file if found.path == file.path else world.file(found.path)
+    bound = world.header(found.path, found.symbol_path)
+    if view is None or bound is None:
+        return {}, []
+    node = bound[1]
+    if isinstance(node, Assignment):
+        grounds = [view.ground_module(node.span, "definition")]
+        annotation, value = render(node.annotation), render(node.value)
+        line = node.name + (f": {annotation}" if annotation else "")
+        if value:
+            line += f" = {value[: LONGEST - 1] + '…' if len(value) > LONGEST else value}"
+        return {"signature": line}, grounds
+    if not isinstance(node, Definition):
+        return {}, []
+    described: dict[str, Any] = {"signature": signature(node)}
+    grounds = [view.ground_module(node.header, "definition")]
+    if node.kind == "class":
+        constructor = world.member(found.path, found.symbol_path, "__init__")
+        if constructor is not None and constructor.path is not None and constructor.kind == "method":
+            made = world.header(constructor.path, constructor.symbol_path)
+            other = file if constructor.path == file.path else world.file(constructor.path)
+            if made is not None and other is not None and isinstance(made[1], Definition):
+                described["constructor"] = signature(made[1])
+                grounds.append(other.ground_module(made[1].header, "constructor"))
+    return described, grounds
