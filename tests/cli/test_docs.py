@@ -93,6 +93,8 @@ def test_every_kb_command_that_a_page_shows_is_one_that_kb_accepts(page, line):
     words = shlex.split(line, comments=True)
     command: click.Command = kb
     context = click.Context(kb, info_name="kb")
+    if words[1:] == ["--version"]:
+        return
     rest = words[1:]
     while isinstance(command, click.Group):
         name, found, rest = command.resolve_command(context, rest)
