@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 def encode_fields(fields: Iterable[bytes]) -> bytes:
     """Each field as its length (8 bytes, big-endian) followed by its bytes."""
-    return b"".join(len(field).to_bytes(8, "big") + field for field in fields)
+    return b"".join([len(field).to_bytes(8, "big") + field for field in fields])
 
 
 def digest_fields(fields: Iterable[bytes]) -> bytes:

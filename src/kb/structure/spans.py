@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from kb.identity.spans import span_id
+from kb.identity.spans import span_ids
 from kb.model.spans import LocatedSpan, Span, SpanKey
 from kb.structure.python.outline import Place
 
@@ -15,10 +15,11 @@ def locate(language: str, places: Iterable[Place]) -> list[LocatedSpan]:
 
     Occurrences of one span are counted from 0 in that order.
     """
+    identify = span_ids(language)
     counted: dict[bytes, int] = defaultdict(int)
     located = []
     for place in sorted(places, key=lambda place: (place.start_byte, -place.end_byte)):
-        identity = span_id(language, place.kind, place.symbol_path, place.fingerprint)
+        identity = identify(place.kind, place.symbol_path, place.fingerprint)
         n = counted[identity]
         counted[identity] = n + 1
         place.key = SpanKey(identity, n)

@@ -21,6 +21,8 @@ from kb.structure.python.walk import CLOSE, TUPLE, Handler, Node, Walk, str_item
 _ASSIGNMENTS = frozenset({g.ASSIGNMENT, g.AUGMENTED_ASSIGNMENT})
 _TARGET_LISTS = g.kinds("pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern")
 _MAYBE_TEXT = frozenset({g.STRING, g.CONCATENATED_STRING, g.PARENTHESIZED})
+_MAYBE_LAMBDA = g.LAMBDAS | {g.PARENTHESIZED}
+_SINGLE_TARGETS = g.TUPLE_PATTERNS | {g.IDENTIFIER}
 _ASYNC = g.token("async")
 
 
@@ -286,9 +288,9 @@ def _first_name(walk: Walk, node: Node) -> str:
 def _lambda_of(assignment: Node) -> Node | None:
     """The lambda that a single simple name is bound to."""
     children = assignment.children
-    if children[0].kind_id != g.IDENTIFIER and children[0].kind_id not in g.TUPLE_PATTERNS:
-        return None
     value = children[-1]
+    if value.kind_id not in _MAYBE_LAMBDA or children[0].kind_id not in _SINGLE_TARGETS:
+        return None
     while value.kind_id == g.PARENTHESIZED:
         value = value.named_children[-1]
     return value if value.kind_id in g.LAMBDAS else None

@@ -13,6 +13,12 @@ _LONGEST_DOTTED = 100
 _NAME_START = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") | frozenset(
     range(0x80, 0x100)
 )
+_FLAT_ITEM = re.compile(rb"""[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|[0-9]+|"[^"\\\r\n]*"|'[^'\\\r\n]*'""")
+_FLAT = re.compile(rb"\((?:(?:%b)(?:, (?:%b))*)?\)" % (_FLAT_ITEM.pattern, _FLAT_ITEM.pattern))
+"""Arguments as they mostly are: on one line, and nothing in them is nested."""
+_LONGEST_FLAT = 120
+_FLAT_CONSTANTS = {b"None": b"=None", b"True": b"=True", b"False": b"=False"}
+_QUOTES = frozenset(b"'\"")
 _OPEN_BRACKET = g.token("[")
 _SPLATS = g.kinds("list_splat", "splat_type")
 
@@ -131,9 +137,27 @@ def _tuple_pattern(walk: Walk, node: Node, depth: int) -> None:
 
 def _call(walk: Walk, node: Node, depth: int) -> None:
     walk.outline.calls.append(node)
-    walk.out.append(b"(call")
-    walk.emit(node.children, depth + 1)
-    walk.out.append(CLOSE)
+    out = walk.out
+    out.append(b"(call")
+    children = node.children
+    arguments = children[-1]
+    start, end = arguments.start_byte, arguments.end_byte
+    if end - start < _LONGEST_FLAT and _FLAT.fullmatch(walk.source, start, end):
+        walk.emit(children[:-1], depth + 1)
+        if end - start > 2:
+            _flat_arguments(out, walk.source[start + 1 : end - 1])
+    else:
+        walk.emit(children, depth + 1)
+    out.append(CLOSE)
+
+
+def _flat_arguments(out: list[bytes], text: bytes) -> None:
+    """What the walk would write for names, digits and simple strings, without visiting them."""
+    for item in _FLAT_ITEM.findall(text):
+        if item[0] in _QUOTES:
+            out.append(b'"' + item[1:-1])
+        else:
+            out.append(_FLAT_CONSTANTS.get(item, item))
 
 
 def _lambda(walk: Walk, node: Node, depth: int) -> None:

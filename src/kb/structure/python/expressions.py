@@ -11,10 +11,12 @@ from kb.structure.facts import Expr
 from kb.structure.python import grammar as g
 from kb.structure.python.literal_forms import plain_value
 from kb.structure.python.literals import as_text, content_value, number_spelling, spelling
-from kb.structure.python.render import render
+from kb.structure.python.render import meaningful, render
 
 Node: TypeAlias = tree_sitter.Node
 Builder: TypeAlias = "Callable[[Expressions, Node, int], Expr]"
+
+_NAMED = g.NAMED
 
 MAX_DEPTH = 40
 UNREAD = Expr("other", "…")
@@ -54,19 +56,13 @@ class Expressions:
 
     def all(self, nodes: Iterable[Node], depth: int) -> tuple[Expr, ...]:
         """The named nodes among `nodes`, comments left out."""
-        return tuple(
-            self.at(node, depth + 1) for node in nodes if node.is_named and node.kind_id not in g.EXTRAS
-        )
+        return tuple([self.at(node, depth + 1) for node in nodes if node.kind_id in _NAMED])
 
     def text(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte].decode("utf-8")
 
     def other(self, node: Node) -> Expr:
         return Expr("other", render(self.source, node))
-
-
-def _meaningful(nodes: Iterable[Node]) -> list[Node]:
-    return [node for node in nodes if node.is_named and node.kind_id not in g.EXTRAS]
 
 
 def _identifier(e: Expressions, node: Node, depth: int) -> Expr:
@@ -78,7 +74,7 @@ def _dotted_name(e: Expressions, node: Node, depth: int) -> Expr:
 
 
 def _attribute(e: Expressions, node: Node, depth: int) -> Expr:
-    held, *_, name = _meaningful(node.children)
+    held, *_, name = meaningful(node.children)
     target = e.at(held, depth + 1)
     if target.kind == "name":
         return Expr("name", f"{target.value}.{e.text(name)}")
@@ -109,7 +105,7 @@ def _formatted(e: Expressions, strings: list[Node], depth: int) -> Expr:
                 if literal:
                     items.append(Expr("str", as_text(literal)))
                 literal = b""
-                fields = _meaningful(child.children)
+                fields = meaningful(child.children)
                 items.append(e.at(fields[0], depth + 1) if fields else UNREAD)
                 at = child.end_byte
         literal += content_value(e.source[at : string.end_byte - how.quotes], how)
@@ -144,7 +140,7 @@ def _tuple_pattern(e: Expressions, node: Node, depth: int) -> Expr:
 
 def _dictionary(e: Expressions, node: Node, depth: int) -> Expr:
     items: list[Expr] = []
-    for child in _meaningful(node.children):
+    for child in meaningful(node.children):
         if child.kind_id == _PAIR:
             items += e.all(child.children, depth)
         else:
@@ -153,7 +149,7 @@ def _dictionary(e: Expressions, node: Node, depth: int) -> Expr:
 
 
 def _call(e: Expressions, node: Node, depth: int) -> Expr:
-    function, *rest = _meaningful(node.children)
+    function, *rest = meaningful(node.children)
     callee = e.at(function, depth + 1)
     arguments: tuple[Expr, ...] = ()
     for child in rest:
@@ -162,7 +158,7 @@ def _call(e: Expressions, node: Node, depth: int) -> Expr:
 
 
 def _keyword(e: Expressions, node: Node, depth: int) -> Expr:
-    name, value = _meaningful(node.children)[:2]
+    name, value = meaningful(node.children)[:2]
     return Expr("kwarg", e.text(name), (e.at(value, depth + 1),))
 
 
@@ -173,16 +169,16 @@ def _star(e: Expressions, node: Node, depth: int) -> Expr:
 
 
 def _inner(e: Expressions, node: Node, depth: int) -> Expr:
-    inner = _meaningful(node.children)
+    inner = meaningful(node.children)
     return e.at(inner[0], depth) if len(inner) == 1 else e.other(node)
 
 
 def _subscript(e: Expressions, node: Node, depth: int) -> Expr:
-    value, *index = _meaningful(node.children)
+    value, *index = meaningful(node.children)
     comma = any(child.kind_id == g.COMMA for child in node.children)
     if value.next_named_sibling is not None and index and index[0].kind_id == g.TYPE_PARAMETER:
         comma = any(child.kind_id == g.COMMA for child in index[0].children)
-        index = _meaningful(index[0].children)
+        index = meaningful(index[0].children)
     items = e.all(index, depth)
     if len(items) == 1 and items[0].kind == "tuple" and len(items[0].items) != 1:
         items = items[0].items

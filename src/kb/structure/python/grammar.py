@@ -101,5 +101,9 @@ EXCEPT_CLAUSE: Final = kind("except_clause")
 FINALLY_CLAUSE: Final = kind("finally_clause")
 COMMA: Final = token(",")
 COLON: Final = token(":")
+NAMED: Final = frozenset(number for number in KIND_NAMES if number not in (COMMENT, LINE_CONTINUATION)) | {
+    ERROR_KIND
+}
+"""Kinds of the nodes that mean something by themselves."""
 EXTRAS: Final = frozenset({COMMENT, LINE_CONTINUATION})
 """Nodes that may stand between any two others and mean nothing."""

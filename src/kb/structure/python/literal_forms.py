@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kb.structure.python import grammar as g
-from kb.structure.python.literals import Spelling, content_value, number_spelling, spelling, string_value
+from kb.structure.python.literals import (
+    Spelling,
+    content_value,
+    number_spelling,
+    simple_value,
+    spelling,
+    string_value,
+)
 from kb.structure.python.walk import CLOSE, Handler, Node, Walk, bytes_item, str_item
 
-_QUOTES = (b"'", b'"')
+_QUOTE_BYTES = frozenset(b"'\"")
 _EQUALS = g.token("=")
 _FIELDS = frozenset({g.INTERPOLATION, g.FORMAT_EXPRESSION})
 _SPEC = Spelling(raw=False, is_bytes=False, formatted=False, template=False, begin=0, quotes=0)
@@ -16,10 +23,9 @@ _SPEC = Spelling(raw=False, is_bytes=False, formatted=False, template=False, beg
 
 def _string(walk: Walk, node: Node, depth: int) -> None:
     text = walk.source[node.start_byte : node.end_byte]
-    quote = text[:1]
-    if quote in _QUOTES and b"\\" not in text and b"\r" not in text:
-        inner = text[3:-3] if len(text) > 2 and text[1:2] == quote else text[1:-1]
-        walk.out.append(str_item(inner))
+    simple = simple_value(text)
+    if simple is not None:
+        walk.out.append(str_item(simple))
         return
     how = spelling(text)
     if how.formatted or how.template:
@@ -135,6 +141,8 @@ def _number(walk: Walk, node: Node, depth: int) -> None:
 def _is_plain_string(source: bytes, node: Node) -> bool:
     """A string literal, implicitly concatenated or not, that is neither bytes nor formatted."""
     if node.kind_id == g.STRING:
+        if source[node.start_byte] in _QUOTE_BYTES:
+            return True
         how = spelling(source[node.start_byte : node.end_byte])
         return not (how.is_bytes or how.formatted or how.template)
     if node.kind_id == g.CONCATENATED_STRING:

@@ -8,6 +8,7 @@ Numbers keep their text, spelled as black and ruff format spell it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _SIMPLE = {
@@ -29,8 +30,11 @@ _ESCAPE = re.compile(
     rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|N\{([^}]*)\}|([\s\S]))|(\{\{|\}\})"
 )
 _BYTES_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|([\s\S]))")
-_SPELLED = re.compile(rb"([^'\"]*)('''|\"\"\"|'|\")")
+_SPELLED = re.compile(rb"[^'\"]*(?:'''|\"\"\"|'|\")")
 _FLOAT = re.compile(rb"([0-9_]*)\.([0-9_]*)")
+
+
+_QUOTES = (b"'", b'"')
 
 
 class Spelling(NamedTuple):
@@ -45,19 +49,43 @@ class Spelling(NamedTuple):
     quotes: int
 
 
+_UNSPELLED = Spelling(raw=False, is_bytes=False, formatted=False, template=False, begin=0, quotes=0)
+"""Only inside a region with a syntax error."""
+
+
 def spelling(text: bytes) -> Spelling:
     """Prefix and quotes of a string literal's text."""
     found = _SPELLED.match(text)
-    if found is None:  # only inside a region with a syntax error
-        return Spelling(False, False, False, False, 0, 0)
-    prefix = found[1].lower()
+    return _UNSPELLED if found is None else _spelling_of(found[0])
+
+
+@lru_cache(maxsize=256)
+def _spelling_of(opening: bytes) -> Spelling:
+    prefix = opening.rstrip(b"'\"")
+    marks = prefix.lower()
     return Spelling(
-        b"r" in prefix, b"b" in prefix, b"f" in prefix, b"t" in prefix, found.end(), len(found[2])
+        raw=b"r" in marks,
+        is_bytes=b"b" in marks,
+        formatted=b"f" in marks,
+        template=b"t" in marks,
+        begin=len(opening),
+        quotes=len(opening) - len(prefix),
     )
+
+
+def simple_value(text: bytes) -> bytes | None:
+    """The value of a literal without prefix, escapes and carriage returns; None for any other."""
+    quote = text[:1]
+    if quote not in _QUOTES or b"\\" in text or b"\r" in text:
+        return None
+    return text[3:-3] if len(text) > 2 and text[1:2] == quote else text[1:-1]
 
 
 def string_value(text: bytes) -> tuple[bytes, bool]:
     """The value of a plain literal's text (no interpolations), and whether it is a bytes literal."""
+    simple = simple_value(text)
+    if simple is not None:
+        return simple, False
     how = spelling(text)
     content = text[how.begin : len(text) - how.quotes]
     return content_value(content, how), how.is_bytes

@@ -32,6 +32,7 @@ Node: TypeAlias = tree_sitter.Node
 LARGEST_VALUE = 256
 """Nodes of an assigned value that are read; a larger one is left as unread."""
 
+_DYNAMIC_TAILS = (b"import_module", b"__import__")
 _DYNAMIC = {"importlib.import_module", "import_module", "__import__", "builtins.__import__"}
 
 
@@ -223,6 +224,9 @@ class ModuleReader:
         if b"__import__" not in self.source and b"import_module" not in self.source:
             return
         for call in self.outline.calls:
+            function = call.children[0]
+            if not self.source.endswith(_DYNAMIC_TAILS, function.start_byte, function.end_byte):
+                continue
             expression = self.expressions.build(call)
             if expression.value in _DYNAMIC:
                 positional = [item for item in expression.items[1:] if item.kind != "kwarg"]

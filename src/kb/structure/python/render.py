@@ -22,6 +22,7 @@ LONGEST = 2000
 """Characters; what is longer is cut and ends in an ellipsis."""
 _DEEPEST = 60
 
+_NAMED = g.NAMED
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -67,7 +68,7 @@ class Renderer:
 
 def meaningful(nodes: Iterable[Node]) -> list[Node]:
     """The named nodes that are neither comment nor line continuation."""
-    return [node for node in nodes if node.is_named and node.kind_id not in g.EXTRAS]
+    return [node for node in nodes if node.kind_id in _NAMED]
 
 
 def _bare(node: Node) -> Node:
@@ -92,7 +93,7 @@ _COMPARISON = 9
 _NOT = 8
 _CONDITIONAL = 5
 _LAMBDA = 4
-_NAMED = 3
+_WALRUS = 3
 _TUPLE = 2
 _YIELD = 1
 
@@ -182,7 +183,7 @@ def _arguments(r: Renderer, node: Node, depth: int) -> str:
     items = meaningful(node.children)
     if len(items) == 1 and items[0].kind_id == _GENERATOR:
         return r.show(items[0], depth + 1)
-    return f"({', '.join(r.operand(item, _NAMED, depth) for item in items)})"
+    return f"({', '.join(r.operand(item, _WALRUS, depth) for item in items)})"
 
 
 def _bracketed(opening: str, closing: str) -> Form:
@@ -204,7 +205,7 @@ def _tuple(r: Renderer, node: Node, depth: int) -> str:
     if node.kind_id in g.TUPLE_PATTERNS and len(items) == 1:
         if not any(child.kind_id == g.COMMA for child in node.children):
             return r.show(items[0], depth + 1)
-    shown = ", ".join(r.operand(item, _NAMED, depth) for item in items)
+    shown = ", ".join(r.operand(item, _WALRUS, depth) for item in items)
     return f"({shown},)" if len(items) == 1 else f"({shown})"
 
 
@@ -294,7 +295,7 @@ def _pair(r: Renderer, node: Node, depth: int) -> str:
 def _comprehension(opening: str, closing: str) -> Form:
     def form(r: Renderer, node: Node, depth: int) -> str:
         element, *clauses = meaningful(node.children)
-        parts = [r.operand(element, _NAMED, depth), *(r.show(clause, depth + 1) for clause in clauses)]
+        parts = [r.operand(element, _WALRUS, depth), *(r.show(clause, depth + 1) for clause in clauses)]
         return opening + " ".join(parts) + closing
 
     return form
@@ -325,7 +326,7 @@ _BINDINGS: dict[int, int] = {
         "await": _AWAIT,
         "conditional_expression": _CONDITIONAL,
         "lambda": _LAMBDA,
-        "named_expression": _NAMED,
+        "named_expression": _WALRUS,
         "yield": _YIELD,
     }.items()
     for kind in g.kinds(name)

@@ -14,6 +14,11 @@ from kb.structure.python.render import meaningful, render
 
 Node: TypeAlias = tree_sitter.Node
 
+LARGEST_DECORATOR = 256
+"""Nodes of a decorator that are read; a larger one is left as unread."""
+LARGEST_DEFAULT = 64
+"""Nodes of a default value that are read."""
+
 _POSITIONAL_ONLY_END = g.kinds("positional_separator")
 _KEYWORD_ONLY_START = g.kinds("keyword_separator")
 _VARARG = g.kinds("list_splat_pattern")
@@ -49,7 +54,7 @@ def _parameter(expressions: Expressions, node: Node, kind: str) -> Param:
         if node.kind_id in _TYPED and rest:
             annotation = expressions.build(rest.pop(0))
         if rest:
-            default = expressions.build_bounded(rest[0], 64)
+            default = expressions.build_bounded(rest[0], LARGEST_DEFAULT)
     if name.kind_id in _VARARG:
         kind = "vararg"
     elif name.kind_id in _KWARG:
@@ -60,8 +65,9 @@ def _parameter(expressions: Expressions, node: Node, kind: str) -> Param:
 
 def decorators_of(expressions: Expressions, nodes: Iterable[Node]) -> tuple[Decorator, ...]:
     """Decorators, outermost first."""
-    return tuple(
-        Decorator(expressions.build_bounded(held, 256), render(expressions.source, held))
-        for node in nodes
-        for held in meaningful(node.children)[:1]
-    )
+    return tuple(_decorator(expressions, held) for node in nodes for held in meaningful(node.children)[:1])
+
+
+def _decorator(expressions: Expressions, node: Node) -> Decorator:
+    built = expressions.build_bounded(node, LARGEST_DECORATOR)
+    return Decorator(built, built.value if built.kind == "name" else render(expressions.source, node))
