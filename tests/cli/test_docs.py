@@ -75,7 +75,7 @@ def _variables() -> list[str]:
         found
         for folder in ("src", "tests")
         for path in (ROOT / folder).rglob("*.py")
-        for found in re.findall(r"[\"'](KB_[A-Z][A-Z_]*)[\"']", path.read_text(encoding="utf-8"))
+        for found in re.findall(r"\bKB_[A-Z][A-Z_]*\b", path.read_text(encoding="utf-8"))
     }
     return sorted(named - INTERNAL | {f"KB_{field.upper()}" for field in Settings.model_fields})
 
