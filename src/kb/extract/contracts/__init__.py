@@ -1,0 +1,1 @@
+"""API contracts: one artifact per operation that a web framework would serve, grounded across files."""

@@ -1,0 +1,435 @@
+"""What one file says of routes by itself: the calls that matter, and where each of them stands.
+
+A `Site` is one call of a framework's vocabulary (a constructor, a decorator, an include, a url entry)
+with what only the syntax tree knows: which name its value goes to, which other call holds it, which
+loops run it. Nothing is resolved here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import tree_sitter
+
+from kb.extract.api import FactOutput, ParseView
+from kb.extract.expressions import dotted, last, positional, text_of
+from kb.structure.facts import Expr, ModuleFacts, SpanRef
+
+SOURCE = "contracts"
+
+_ROUTERISH = re.compile(r"router|app|api|bp|blueprint|routes|urls|patterns", re.IGNORECASE)
+_STOPS = frozenset({"function_definition", "class_definition", "lambda", "module"})
+_BRANCHES = frozenset({"if_statement", "elif_clause", "else_clause", "conditional_expression"})
+_COMPREHENSIONS = frozenset({"list_comprehension", "generator_expression", "set_comprehension"})
+_ADDING = frozenset({"append", "extend", "insert"})
+_LISTISH = re.compile(r"patterns|routes|urls", re.IGNORECASE)
+_URL_WORDS = frozenset({"path", "re_path", "url", "include"})
+RETURNED = "<return>"
+JOIN = "join"
+"""Kind of the `expr` of a site that is no call: a list of routes takes another one in (`items[0]`)."""
+URLCONF = "urlconf"
+"""Kind of the `expr` of a site that is no call: a settings module names the URL configuration (`value`)."""
+
+
+class Loop(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """`for target in iterable` around a call."""
+
+    target: Expr
+    iterable: Expr
+
+
+class Site(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """One call of a framework's vocabulary, or an assignment that does the same (`JOIN`, `URLCONF`)."""
+
+    span: SpanRef
+    expr: Expr
+    scope: str = ""
+    handler: str = ""
+    """For a decorator: symbol_path of what it decorates."""
+    which: int = 0
+    """For a decorator: its definition is the n-th of that symbol_path."""
+    target: str = ""
+    """Name that the call's value is assigned to (`app`, `self.app`), or `<return>`."""
+    owner: str = ""
+    """Name of the list that the call is an element of (`urlpatterns`, `routes`)."""
+    container: int = -1
+    """Index of the innermost site that the call is an argument of."""
+    slot: str = ""
+    """Keyword of `container` under which it is; "" for a positional argument."""
+    loops: tuple[Loop, ...] = ()
+    """Innermost first."""
+    branch: str = ""
+    """`if` inside a conditional, `comprehension` inside one; "" otherwise."""
+
+
+class Local(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A name assigned inside a function that holds sites."""
+
+    scope: str
+    name: str
+    value: Expr
+
+
+class ContractFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """Fact row of source `contracts`."""
+
+    sites: tuple[Site, ...] = ()
+    """In source order; a container comes before what it holds."""
+    locals: tuple[Local, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    """(original name, other name) of routers and the like that the file renames."""
+
+
+class Vocabulary:
+    """The names that make a call a site, with quick ways to see that a file has none."""
+
+    def __init__(self, callees: Iterable[str], decorators: Iterable[str]) -> None:
+        self.callees = frozenset(callees)
+        self.decorators = frozenset(decorators)
+        self._markers = tuple(sorted({name.encode() for name in self.callees if len(name) > 6}))
+        self._words = re.compile(
+            rb"\b(?:" + b"|".join(sorted(name.encode() for name in self.callees)) + rb")\s*\("
+        )
+
+    def occurs_in(self, source: bytes) -> bool:
+        """Whether the text can hold a call of one of `callees`."""
+        if any(marker in source for marker in self._markers):
+            return True
+        return (
+            b"urlpatterns" in source or b"rout" in source.lower() and self._words.search(source) is not None
+        )
+
+
+def read(parse: ParseView, vocabulary: Vocabulary) -> ContractFacts | None:
+    """The file's sites, None where it has nothing to do with routes."""
+    decorated = _route_decorators(parse.module, vocabulary)
+    aliases = tuple(_aliases(parse.module))
+    stated = list(_stated(parse))
+    if not decorated and not vocabulary.occurs_in(parse.source):
+        return ContractFacts(tuple(stated), aliases=aliases) if aliases or stated else None
+    reader = _Reader(parse, vocabulary, decorated)
+    sites = [*reader.sites(), *stated]
+    if not sites and not aliases:
+        return None
+    return ContractFacts(tuple(sites), tuple(reader.locals()), aliases)
+
+
+def _stated(parse: ParseView) -> Iterator[Site]:
+    """Assignments that mean what a call could: lists joined to lists, the root URL configuration."""
+    for assignment in parse.module.assignments:
+        value = assignment.value
+        if value is None or not assignment.name:
+            continue
+        if assignment.name == "ROOT_URLCONF" and value.kind == "str":
+            yield Site(parse.module_span(assignment.span), Expr(URLCONF, value.value), assignment.scope)
+        elif _LISTISH.search(assignment.name):
+            for target in _joined(value, assignment.operator == "+="):
+                yield Site(
+                    parse.module_span(assignment.span),
+                    Expr(JOIN, "", (target,)),
+                    assignment.scope,
+                    owner=assignment.name,
+                    branch="if" if assignment.condition else "",
+                )
+
+
+def _joined(value: Expr, adds: bool) -> Iterator[Expr]:
+    """Names whose lists `value` takes over."""
+    if value.kind == "binop" and value.value == "+":
+        for item in value.items:
+            yield from _joined(item, True)
+    elif value.kind in ("list", "tuple"):
+        for item in value.items:
+            if item.kind == "star":
+                yield from _joined(item.items[0], True)
+    elif value.kind in ("name", "call") and (
+        adds or value.value.endswith(".urls") or _LISTISH.search(value.value)
+    ):
+        yield value
+
+
+def _route_decorators(module: ModuleFacts, vocabulary: Vocabulary) -> set[str]:
+    """Dotted callees of decorators that may declare a route (`router.get`)."""
+    found = set()
+    for definition in module.definitions:
+        for decorator in definition.decorators:
+            expr = decorator.expr
+            if expr.kind == "call" and is_route_decorator(expr, vocabulary.decorators):
+                found.add(expr.value or last_of(expr))
+    return found
+
+
+def is_route_decorator(expr: Expr, names: frozenset[str]) -> bool:
+    """Whether `@expr` reads like one: a method of something, first told a path or nothing literal."""
+    if last_of(expr) not in names or (expr.value and "." not in expr.value):
+        return False
+    first = next(iter(positional(expr)), None)
+    text = text_of(first)
+    return text is None or text == "" or text.startswith("/") or "{" in text or "<" in text
+
+
+def last_of(expr: Expr) -> str:
+    """Last part of a call's callee, also where that is an attribute of an expression."""
+    if expr.kind != "call":
+        return ""
+    if expr.value:
+        return last(expr.value)
+    return expr.items[0].value if expr.items and expr.items[0].kind == "attr" else ""
+
+
+def _aliases(module: ModuleFacts) -> Iterator[tuple[str, str]]:
+    for imported in module.imports:
+        if imported.name and imported.alias and imported.alias != imported.name and imported.name != "*":
+            if _ROUTERISH.search(imported.name) or _ROUTERISH.search(imported.alias):
+                yield imported.name, imported.alias
+    for assignment in module.assignments:
+        value = assignment.value
+        if assignment.name and value is not None and value.kind == "name":
+            original = last(value.value)
+            if original != assignment.name and _ROUTERISH.search(original):
+                yield original, assignment.name
+
+
+class _Reader:
+    """Collects the sites of one parse."""
+
+    def __init__(self, parse: ParseView, vocabulary: Vocabulary, decorated: set[str]) -> None:
+        self.parse = parse
+        self.vocabulary = vocabulary
+        self.receivers = {name.rpartition(".")[0] for name in decorated if "." in name}
+        self.index: dict[int, int] = {}
+        self.which: dict[int, int] = {}
+        self.seen: dict[str, int] = {}
+        self.functions: dict[int, tuple[tree_sitter.Node, str]] = {}
+
+    def sites(self) -> list[Site]:
+        found: list[Site] = []
+        for node in sorted(self._nodes(), key=lambda node: (node.start_byte, -node.end_byte)):
+            parent = node.parent
+            if parent is not None and parent.type == "decorator":
+                site = self._decorator(node, parent)
+            else:
+                site = self._call(node)
+            if site is not None:
+                self.index[node.id] = len(found)
+                found.append(site)
+        return found
+
+    def _nodes(self) -> Iterator[tree_sitter.Node]:
+        urls = b"urls" in self.parse.source
+        for node in self.parse.calls:
+            name = self._callee(node)
+            if (name in _URL_WORDS and not urls) or (name == "register" and not self._on_router(node)):
+                continue
+            if name in self.vocabulary.decorators:
+                parent = node.parent
+                if parent is not None and parent.type == "decorator":
+                    yield node
+                    continue
+            if name in self.vocabulary.callees or (self.receivers and self._makes_receiver(node)):
+                yield node
+
+    def _callee(self, node: tree_sitter.Node) -> str:
+        function = node.child_by_field_name("function")
+        if function is not None and function.type == "attribute":
+            function = function.child_by_field_name("attribute")
+        if function is None or function.type != "identifier":
+            return ""
+        return self._text(function)
+
+    def _text(self, node: tree_sitter.Node) -> str:
+        return self.parse.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def _on_router(self, node: tree_sitter.Node) -> bool:
+        """Whether a `register` is called on something that is called a router."""
+        function = node.child_by_field_name("function")
+        return function is not None and "router" in self._text(function).lower()
+
+    def _makes_receiver(self, node: tree_sitter.Node) -> bool:
+        """An unknown call whose value is what route decorators are called on (a subclass, a factory)."""
+        parent = node.parent
+        if parent is None or parent.type != "assignment":
+            return False
+        left = parent.child_by_field_name("left")
+        return left is not None and self._text(left) in self.receivers
+
+    def _decorator(self, node: tree_sitter.Node, decorator: tree_sitter.Node) -> Site | None:
+        expr = self.parse.expr(node)
+        if not is_route_decorator(expr, self.vocabulary.decorators):
+            return None
+        whole = decorator.parent
+        definition = whole.child_by_field_name("definition") if whole is not None else None
+        body = definition.child_by_field_name("body") if definition is not None else None
+        if whole is None or body is None:
+            return None
+        handler = self.parse.scope_of(body)
+        if whole.id not in self.which:
+            self.which[whole.id] = self.seen[handler] = self.seen.get(handler, -1) + 1
+        place = self._place(whole)
+        return Site(
+            self.parse.cite(node), expr, self._enclosing(whole), handler, self.which[whole.id], **place
+        )
+
+    def _call(self, node: tree_sitter.Node) -> Site:
+        return Site(
+            self.parse.cite(node), self.parse.expr(node), self.parse.scope_of(node), **self._place(node)
+        )
+
+    def _enclosing(self, node: tree_sitter.Node) -> str:
+        """Scope around a decorated definition: that of the function or class that holds it."""
+        parent = node.parent
+        while parent is not None and parent.type not in ("function_definition", "class_definition", "module"):
+            parent = parent.parent
+        body = parent.child_by_field_name("body") if parent is not None else None
+        return self.parse.scope_of(body) if body is not None else ""
+
+    def _place(self, node: tree_sitter.Node) -> dict[str, Any]:
+        """Keyword arguments of `Site` that tell where the node stands."""
+        found: dict[str, Any] = {}
+        loops: list[Loop] = []
+        direct, slot = True, ""
+        child, parent = node, node.parent
+        while parent is not None and parent.type not in _STOPS:
+            kind = parent.type
+            if kind == "call" and "container" not in found:
+                self._inside_call(parent, child, slot, found)
+                direct = False
+            elif kind == "keyword_argument" and "container" not in found and not slot:
+                name = parent.child_by_field_name("name")
+                slot = self._text(name) if name is not None else ""
+            elif kind in ("assignment", "augmented_assignment"):
+                self._assigned(parent, direct and kind == "assignment", found)
+            elif kind == "return_statement":
+                found.setdefault("target" if direct else "owner", RETURNED)
+            elif kind == "for_statement" or kind in _COMPREHENSIONS:
+                loops.extend(self._loops(parent))
+                if kind in _COMPREHENSIONS:
+                    found["branch"] = "comprehension"
+                direct = False
+            elif kind in _BRANCHES:
+                found.setdefault("branch", "if")
+            elif kind not in ("parenthesized_expression", "await", "expression_statement", "block"):
+                direct = False
+            child, parent = parent, parent.parent
+        if parent is not None and parent.type == "function_definition":
+            body = parent.child_by_field_name("body")
+            if body is not None:
+                self.functions.setdefault(body.id, (body, self.parse.scope_of(body)))
+        if loops:
+            found["loops"] = tuple(loops)
+        return found
+
+    def _inside_call(
+        self, call: tree_sitter.Node, child: tree_sitter.Node, slot: str, found: dict[str, Any]
+    ) -> None:
+        if call.id in self.index:
+            found["container"] = self.index[call.id]
+            if slot:
+                found["slot"] = slot
+            return
+        function = call.child_by_field_name("function")
+        if function is not None and function.type == "attribute" and child.type == "argument_list":
+            attribute = function.child_by_field_name("attribute")
+            owner = function.child_by_field_name("object")
+            if attribute is not None and owner is not None and self._text(attribute) in _ADDING:
+                found.setdefault("owner", self._text(owner))
+
+    def _assigned(self, statement: tree_sitter.Node, direct: bool, found: dict[str, Any]) -> None:
+        left = statement.child_by_field_name("left")
+        if left is not None and left.type in ("identifier", "attribute") and "container" not in found:
+            found.setdefault("target" if direct else "owner", self._text(left))
+
+    def _loops(self, node: tree_sitter.Node) -> Iterator[Loop]:
+        clauses = (
+            [node]
+            if node.type == "for_statement"
+            else [c for c in node.children if c.type == "for_in_clause"]
+        )
+        for clause in reversed(clauses):
+            left, right = clause.child_by_field_name("left"), clause.child_by_field_name("right")
+            if left is not None and right is not None:
+                yield Loop(self.parse.expr(left), self.parse.expr(right))
+
+    def locals(self) -> Iterator[Local]:
+        """Plain assignments at the top of the functions that hold sites."""
+        for body, scope in self.functions.values():
+            for statement in body.children:
+                inner = (
+                    statement.children[0]
+                    if statement.type == "expression_statement" and statement.children
+                    else None
+                )
+                if inner is None or inner.type != "assignment":
+                    continue
+                left, right = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+                if (
+                    left is not None
+                    and right is not None
+                    and left.type == "identifier"
+                    and right.id not in self.index
+                ):
+                    yield Local(scope, self._text(left), self.parse.expr(right))
+
+
+def names_of(expr: Expr | None, module: ModuleFacts) -> list[str]:
+    """Simple names under which another file may know what `expr` means; empty where it cannot be told."""
+    if expr is None:
+        return []
+    if expr.kind in ("name", "call") and expr.value:
+        found = {last(expr.value)}
+        if expr.value.endswith(".urls"):  # of a router of Django REST framework, or a module of that name
+            found.add(last(expr.value.removesuffix(".urls")))
+        if "." not in expr.value:
+            found.update(i.name for i in module.imports if i.alias == expr.value and i.name)
+        return sorted(found)
+    if expr.kind == "attr":
+        return [expr.value]
+    return []
+
+
+def target_keys(site: Site, expr: Expr | None, module: ModuleFacts) -> Iterator[str]:
+    """Inverse keys of an include: one for each name that its target may have, `include:*` where unknown."""
+    if expr is None:
+        return
+    variables = {name for loop in site.loops for name in _bound(loop.target)}
+    head = dotted(expr).partition(".")[0]
+    if head not in variables:
+        names = names_of(expr, module)
+        yield from (f"include:{name}" for name in names) if names else ("include:*",)
+        return
+    attribute = dotted(expr).partition(".")[2]
+    for loop in site.loops:
+        literal = loop.iterable if loop.iterable.kind in ("list", "tuple", "set", "dict") else None
+        if attribute:
+            yield f"include:{last(attribute)}"
+        elif literal is None:
+            yield "include:*"
+        else:
+            for element in _leaves(literal):
+                yield from (f"include:{name}" for name in names_of(element, module))
+
+
+def _bound(target: Expr) -> Iterator[str]:
+    if target.kind == "name":
+        yield target.value
+    for item in target.items:
+        yield from _bound(item)
+
+
+def _leaves(expr: Expr) -> Iterator[Expr]:
+    if expr.kind in ("list", "tuple", "set", "dict", "kwarg", "star"):
+        for item in expr.items:
+            yield from _leaves(item)
+    elif expr.kind in ("name", "call", "attr"):
+        yield expr
+
+
+def output(found: ContractFacts | None, keys: Iterable[str]) -> FactOutput | None:
+    """The row to store, with its own keys and those of its aliases."""
+    if found is None:
+        return None
+    aliased = (f"alias:{original}" for original, _ in found.aliases)
+    return FactOutput(found, tuple(sorted({*keys, *aliased})))

@@ -1,0 +1,436 @@
+"""Where an expression is read: names, constants and classes as they mean something at one place.
+
+A `Place` is a file, a scope in it, and what enclosing loops have bound. `Linker` carries the look-ups
+of one file's link and remembers their answers for as long as that lasts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kb.extract.api import FileView, Resolution, WorldView
+from kb.extract.contracts.facts import SOURCE, ContractFacts, Site
+from kb.extract.expressions import argument, keywords, last, pairs, positional
+from kb.model.artifacts import Grounding
+from kb.structure.facts import Assignment, Definition, Expr
+
+EXACT, APPROXIMATE, DYNAMIC = "exact", "approximate", "dynamic"
+_DEEP = 12
+_NO_BINDINGS: Mapping[str, tuple[Expr, Place]] = {}
+_STATUS = re.compile(r"HTTP_(\d{3})(?:_|$)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One file and scope in which expressions are read."""
+
+    path: str
+    scope: str = ""
+    bindings: Mapping[str, tuple[Expr, Place]] = field(default_factory=dict, compare=False, hash=False)
+
+    def at(self, scope: str) -> Place:
+        """The same file, another scope."""
+        return replace(self, scope=scope)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string as far as it can be told statically; `<name>` stands for a part that cannot."""
+
+    value: str
+    how: str = EXACT
+
+    def __add__(self, other: Text) -> Text:
+        return Text(self.value + other.value, worst(self.how, other.how))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A name resolved to something inside the snapshot or outside of it."""
+
+    qualified: str
+    internal: bool
+    path: str = ""
+    symbol_path: str = ""
+    kind: str = ""
+    definition: Definition | None = None
+    assignment: Assignment | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the found thing's own expressions are read."""
+        return Place(self.path, scope_around(self.symbol_path))
+
+
+def worst(*hows: str) -> str:
+    """The least sure of several resolutions."""
+    order = (EXACT, APPROXIMATE, DYNAMIC)
+    return max(hows, key=order.index, default=EXACT)
+
+
+def scope_around(symbol_path: str) -> str:
+    """Scope in which a definition stands (`outer` of `outer.<locals>.inner`)."""
+    return symbol_path.rpartition(".")[0].removesuffix(".<locals>")
+
+
+def scopes_outward(scope: str) -> Iterator[str]:
+    """The scope and every one around it, innermost first, the module's ("") last."""
+    while scope:
+        yield scope
+        scope = scope_around(scope)
+    yield ""
+
+
+class Linker:
+    """The look-ups of one file's link."""
+
+    def __init__(self, file: FileView, world: WorldView) -> None:
+        self.file = file
+        self.world = world
+        own = file.own(ContractFacts)
+        self.own: ContractFacts = own if own is not None else ContractFacts()
+        self._facts: dict[str, tuple[ContractFacts, FileView] | None] = {file.path: (self.own, file)}
+        self._found: dict[tuple[str, str, str], Found | None] = {}
+        self._who: dict[str, tuple[str, ...]] = {}
+        self.memo: dict[Any, Any] = {}
+        """Of the framework modules, for as long as the link lasts."""
+
+    # -- other files
+
+    def facts(self, path: str) -> tuple[ContractFacts, FileView] | None:
+        """Another file's contract facts, with the view that grounds on them."""
+        if path not in self._facts:
+            self._facts[path] = self.world.facts(path, SOURCE, ContractFacts)
+        return self._facts[path]
+
+    def who_has(self, key: str) -> tuple[str, ...]:
+        """Files whose contract facts carry the key."""
+        if key not in self._who:
+            self._who[key] = tuple(self.world.who_has(SOURCE, key))
+        return self._who[key]
+
+    def view(self, path: str) -> FileView | None:
+        """The file at `path`, after a look-up has named it."""
+        return self.file if path == self.file.path else self.world.file(path)
+
+    def ground_site(self, path: str, site: Site, role: str) -> Grounding | None:
+        """A grounding on a site of any file."""
+        found = self.facts(path)
+        return found[1].ground(site.span, role) if found is not None else None
+
+    def ground(self, found: Found, role: str) -> Grounding | None:
+        """A grounding on a definition (a class whole, a function's header) or an assignment."""
+        view = self.view(found.path)
+        if view is None:
+            return None
+        if found.definition is not None:
+            whole = found.definition.kind == "class"
+            return view.ground_module(found.definition.span if whole else found.definition.header, role)
+        if found.assignment is not None:
+            return view.ground_module(found.assignment.span, role)
+        return None
+
+    def symbol_key(self, found: Found) -> str:
+        """Logical key of a definition's symbol artifact."""
+        view = self.view(found.path)
+        if view is None:
+            return f"symbol:{found.qualified}"
+        dotted = f"{view.module_name}.{found.symbol_path}" if view.module_name else found.symbol_path
+        return f"symbol:{view.key_prefix}{dotted}"
+
+    # -- names
+
+    def find(self, place: Place, dotted: str) -> Found | None:
+        """What a dotted name means, followed to its definition or assignment; None where unknown."""
+        if not dotted:
+            return None
+        key = (place.path, dotted, place.scope)
+        if key not in self._found:
+            self._found[key] = self._find(self.world.resolve(place.path, dotted, place.scope), dotted)
+        return self._found[key]
+
+    def _find(self, answer: Resolution, dotted: str) -> Found | None:
+        if answer.target in ("external", "stdlib"):
+            return Found(answer.qualified or dotted, internal=False)
+        if answer.target != "internal" or answer.path is None:
+            return None
+        if not answer.symbol_path:
+            return Found(answer.qualified, True, answer.path, "", "module")
+        return self.at(answer.path, answer.symbol_path, answer.qualified)
+
+    def at(self, path: str, symbol_path: str, qualified: str = "") -> Found | None:
+        """What a symbol path is bound to in a file."""
+        if not qualified:
+            view = self.view(path)
+            qualified = f"{view.module_name}.{symbol_path}" if view is not None else symbol_path
+        bound = self.world.definition(path, symbol_path)
+        if bound is None:
+            return None
+        kind, what = bound
+        definition = what if isinstance(what, Definition) else None
+        assignment = what if isinstance(what, Assignment) else None
+        if definition is None and assignment is None:
+            return None
+        return Found(
+            qualified,
+            True,
+            path,
+            symbol_path,
+            definition.kind if definition else kind,
+            definition,
+            assignment,
+        )
+
+    def qualified(self, place: Place, dotted: str) -> str:
+        """Full dotted name, or the name as written where it is not known."""
+        found = self.find(place, dotted)
+        return found.qualified if found is not None else dotted
+
+    def derives(self, found: Found, names: frozenset[str]) -> str | None:
+        """The first of `names` that an internal class derives from, or that an external name is."""
+        if not found.internal:
+            return found.qualified if found.qualified in names else None
+        if found.kind != "class":
+            return None
+        return self.world.is_subclass(found.path, found.symbol_path, names)
+
+    def member(self, found: Found, name: str, depth: int = 0) -> Found | None:
+        """An attribute of an internal class, looked for in the class and then along its bases."""
+        own = found.definition.members if found.definition is not None else ()
+        if name in own:
+            return self.at(found.path, f"{found.symbol_path}.{name}")
+        for base in self.world.bases(found.path, found.symbol_path) if depth < _DEEP else ():
+            inner = self._find(base, base.qualified) if base.target == "internal" else None
+            hit = self.member(inner, name, depth + 1) if inner is not None and inner.kind == "class" else None
+            if hit is not None:
+                return hit
+        return None
+
+    def bases(self, found: Found) -> list[Found]:
+        """Resolved direct bases of an internal class, unknown ones by their name."""
+        answers = self.world.bases(found.path, found.symbol_path)
+        known = [self._find(answer, answer.qualified) for answer in answers]
+        return [
+            hit or Found(answer.qualified, internal=False) for hit, answer in zip(known, answers, strict=True)
+        ]
+
+    # -- values
+
+    def bound(self, place: Place, expr: Expr) -> tuple[Expr, Place]:
+        """The expression with a loop variable at its head replaced by what the loop gives it."""
+        if expr.kind in ("name", "call") and expr.value and place.bindings:
+            head, _, rest = expr.value.partition(".")
+            if head in place.bindings:
+                value, where = place.bindings[head]
+                if not rest and expr.kind == "name":
+                    return value, where
+                if value.kind == "name" and expr.kind == "name":
+                    return Expr("name", f"{value.value}.{rest}"), where
+        return expr, place
+
+    def value(self, place: Place, expr: Expr | None, depth: int = 0) -> tuple[Expr, Place] | None:
+        """The expression that a name finally stands for (any other expression stands for itself)."""
+        if expr is None or depth > _DEEP:
+            return None
+        expr, place = self.bound(place, expr)
+        if expr.kind != "name":
+            return expr, place
+        local = self.local(place, expr.value)
+        if local is not None:
+            return self.value(local[1], local[0], depth + 1)
+        found = self.find(place, expr.value)
+        if found is not None and found.assignment is not None and found.assignment.value is not None:
+            if found.assignment.value.kind == "name" and found.assignment.value.value == expr.value:
+                return None
+            return self.value(found.place, found.assignment.value, depth + 1)
+        return None
+
+    def local(self, place: Place, name: str) -> tuple[Expr, Place] | None:
+        """The value of a function's own variable, or the default of its parameter."""
+        facts = self.facts(place.path)
+        if facts is None or "." in name or not place.scope:
+            return None
+        for scope in scopes_outward(place.scope):
+            for local in facts[0].locals:
+                if scope and local.scope == scope and local.name == name:
+                    return local.value, place.at(scope)
+            if scope and place.path == self.file.path:
+                for definition in self.file.module.definitions:
+                    if definition.symbol_path == scope:
+                        for param in definition.params:
+                            if param.name == name and param.default is not None:
+                                return param.default, place.at(scope_around(scope))
+        return None
+
+    def text(self, place: Place, expr: Expr | None, depth: int = 0) -> Text:
+        """A string expression's value; "" for no expression."""
+        if expr is None or (expr.kind == "const" and expr.value == "None"):
+            return Text("")
+        expr, place = self.bound(place, expr)
+        if expr.kind == "str":
+            return Text(expr.value)
+        if depth > _DEEP:
+            return Text("<…>", DYNAMIC)
+        if expr.kind == "fstr":
+            total = Text("")
+            for part in expr.items:
+                total = total + self.text(place, part, depth + 1)
+            return total
+        if expr.kind == "binop" and expr.value == "+":
+            return self.text(place, expr.items[0], depth + 1) + self.text(place, expr.items[1], depth + 1)
+        if expr.kind == "call" and last(expr.value) in ("str", "_", "gettext_lazy", "_lazy", "gettext"):
+            given = positional(expr)
+            return self.text(place, given[0], depth + 1) if given else Text("")
+        if expr.kind == "name":
+            return self._named_text(place, expr.value, depth)
+        if expr.kind == "attr" and expr.items[0].kind == "call":
+            return self._attribute_text(place, expr, depth)
+        return Text(f"<{_brief(expr)}>", DYNAMIC)
+
+    def _named_text(self, place: Place, name: str, depth: int) -> Text:
+        local = self.local(place, name)
+        if local is not None:
+            return self.text(local[1], local[0], depth + 1)
+        found = self.find(place, name)
+        if found is not None and found.assignment is not None:
+            return self._assigned_text(found, depth)
+        head, _, attribute = name.rpartition(".")
+        if attribute == "value":  # of a member of an enumeration
+            return self._named_text(place, head, depth + 1) if depth <= _DEEP else Text(f"<{name}>", DYNAMIC)
+        owner = self.find(place, head) if head else None
+        if owner is not None and owner.assignment is not None and owner.assignment.value is not None:
+            made = owner.assignment.value
+            if made.kind == "call":  # an attribute of an instance: what the class gives as its default
+                hit = self._default(owner.place, made, attribute, depth)
+                if hit is not None:
+                    return hit
+        if owner is not None and owner.kind == "class":
+            member = self.member(owner, attribute)
+            if member is not None and member.assignment is not None:
+                return self._assigned_text(member, depth)
+        return Text(f"<{name}>", DYNAMIC)
+
+    def _assigned_text(self, found: Found, depth: int) -> Text:
+        value = found.assignment.value if found.assignment is not None else None
+        if value is None:
+            return Text(f"<{last(found.qualified)}>", DYNAMIC)
+        if value.kind == "call" and last(value.value) == "Field":
+            value = argument(value, "default", 0)
+        return self.text(found.place, value, depth + 1)
+
+    def _default(self, place: Place, made: Expr, attribute: str, depth: int) -> Text | None:
+        maker = self.find(place, made.value) if made.value else None
+        if maker is not None and maker.kind in ("function", "method") and maker.definition is not None:
+            returns = maker.definition.returns
+            maker = (
+                self.find(maker.place, returns.value)
+                if returns is not None and returns.kind == "name"
+                else None
+            )
+        if maker is None or maker.kind != "class":
+            return None
+        member = self.member(maker, attribute)
+        if member is None or member.assignment is None:
+            return None
+        said = self._assigned_text(member, depth)
+        return Text(said.value, worst(said.how, APPROXIMATE))  # an instance may say otherwise at run time
+
+    def _attribute_text(self, place: Place, expr: Expr, depth: int) -> Text:
+        said = self._default(place, expr.items[0], expr.value, depth)
+        return said if said is not None else Text(f"<{_brief(expr)}>", DYNAMIC)
+
+    def status(self, place: Place, expr: Expr | None) -> str | None:
+        """A status code as text (`404`, `4XX`, `default`), None where it cannot be told."""
+        if expr is None:
+            return None
+        expr, place = self.bound(place, expr)
+        if expr.kind in ("num", "str"):
+            return expr.value.upper() if expr.value != "default" else "default"
+        if expr.kind == "name":
+            name = last(expr.value)
+            match = _STATUS.search(name)
+            if match:
+                return match.group(1)
+            if expr.value.rpartition(".")[0].endswith("HTTPStatus") and name in STATUS_NAMES:
+                return STATUS_NAMES[name]
+            if expr.value.endswith(".value"):
+                return self.status(place, Expr("name", expr.value.removesuffix(".value")))
+            value = self.value(place, expr)
+            if value is not None and value[0].kind == "num":
+                return value[0].value
+        return None
+
+    def texts(self, place: Place, expr: Expr | None) -> list[str] | None:
+        """The strings of a list, tuple or set; None where it is no such literal."""
+        found = self.value(place, expr)
+        if found is None or found[0].kind not in ("list", "tuple", "set"):
+            return None
+        return [self.text(found[1], item).value for item in found[0].items]
+
+    def runs(self, path: str, site: Site) -> list[Place]:
+        """A place for each time that the loops around a site run it; one where there is no loop."""
+        places = [Place(path, site.scope)]
+        for loop in reversed(site.loops):
+            places = [inner for place in places for inner in self._iterate(place, loop.target, loop.iterable)]
+        return places
+
+    def _iterate(self, place: Place, target: Expr, iterable: Expr) -> list[Place]:
+        found = self.value(place, iterable)
+        if found is None:
+            return [place]
+        literal, where = found
+        if literal.kind == "call" and literal.items and literal.items[0].kind == "name":
+            owner, _, method = literal.value.rpartition(".")
+            if method in ("items", "values", "keys") and owner:
+                inner = self.value(where, Expr("name", owner))
+                if inner is None or inner[0].kind != "dict":
+                    return [place]
+                entries = [(key, value) for key, value in pairs(inner[0]) if value is not None]
+                chosen = {
+                    "items": [Expr("tuple", "", entry) for entry in entries],
+                    "values": [value for _, value in entries],
+                    "keys": [key for key, _ in entries],
+                }[method]
+                literal, where = Expr("list", "", tuple(chosen)), inner[1]
+        if literal.kind not in ("list", "tuple", "set"):
+            return [place]
+        return [
+            replace(place, bindings={**place.bindings, **_unpack(target, element, where)})
+            for element in literal.items
+        ]
+
+
+def _unpack(target: Expr, element: Expr, where: Place) -> dict[str, tuple[Expr, Place]]:
+    if target.kind == "name":
+        return {target.value: (element, where)}
+    if target.kind in ("tuple", "list") and element.kind in ("tuple", "list"):
+        found: dict[str, tuple[Expr, Place]] = {}
+        for inner, part in zip(target.items, element.items, strict=False):
+            found.update(_unpack(inner, part, where))
+        return found
+    return {}
+
+
+def _brief(expr: Expr) -> str:
+    return (expr.value or expr.kind).split("\n")[0][:40]
+
+
+def keyword(call: Expr, name: str) -> Expr | None:
+    """A keyword argument of a call."""
+    return keywords(call).get(name)
+
+
+STATUS_NAMES = {
+    "OK": "200", "CREATED": "201", "ACCEPTED": "202", "NO_CONTENT": "204", "RESET_CONTENT": "205",
+    "PARTIAL_CONTENT": "206", "MOVED_PERMANENTLY": "301", "FOUND": "302", "SEE_OTHER": "303",
+    "NOT_MODIFIED": "304", "TEMPORARY_REDIRECT": "307", "PERMANENT_REDIRECT": "308", "BAD_REQUEST": "400",
+    "UNAUTHORIZED": "401", "PAYMENT_REQUIRED": "402", "FORBIDDEN": "403", "NOT_FOUND": "404",
+    "METHOD_NOT_ALLOWED": "405", "NOT_ACCEPTABLE": "406", "REQUEST_TIMEOUT": "408", "CONFLICT": "409",
+    "GONE": "410", "PRECONDITION_FAILED": "412", "UNSUPPORTED_MEDIA_TYPE": "415", "IM_A_TEAPOT": "418",
+    "UNPROCESSABLE_ENTITY": "422", "UNPROCESSABLE_CONTENT": "422", "LOCKED": "423", "TOO_MANY_REQUESTS": "429",
+    "INTERNAL_SERVER_ERROR": "500", "NOT_IMPLEMENTED": "501", "BAD_GATEWAY": "502",
+    "SERVICE_UNAVAILABLE": "503", "GATEWAY_TIMEOUT": "504",
+}  # fmt: skip
