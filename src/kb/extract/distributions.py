@@ -199,6 +199,12 @@ def _inverse(table: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
 _PROVIDED = _inverse(_PROVIDERS)
 
 
+NAMESPACES = frozenset(
+    {"google", "azure", "zope", "ruamel", "backports", "jaraco", "sphinxcontrib", "opentelemetry", "airflow"}
+)
+"""Top-level names that many distributions share: their submodules tell them apart."""
+
+
 def is_known(module: str) -> bool:
     """Whether the table itself names a distribution for the module or one of its parents."""
     return any(prefix in _PROVIDERS for prefix in _prefixes(module))

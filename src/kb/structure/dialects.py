@@ -37,13 +37,32 @@ DIALECTS: dict[str, Dialect] = {
     for row in (
         Dialect("python", "python", has_grammar=True),
         Dialect("python-stub", "python", has_grammar=True),
+        Dialect("pyproject", "toml", has_grammar=False),
+        Dialect("pipfile", "toml", has_grammar=False),
+        Dialect("setup-cfg", "ini", has_grammar=False),
+        Dialect("requirements", "requirements", has_grammar=False),
+        Dialect("lockfile", "lockfile", has_grammar=False),
     )
 }
 
-_BY_NAME: dict[str, str] = {}
+_BY_NAME: dict[str, str] = {
+    "pyproject.toml": "pyproject",
+    "pipfile": "pipfile",
+    "setup.cfg": "setup-cfg",
+    "poetry.lock": "lockfile",
+    "uv.lock": "lockfile",
+    "pdm.lock": "lockfile",
+    "pipfile.lock": "lockfile",
+}
 """Whole file names, lower case; asked first."""
 
-_BY_PATTERN: tuple[tuple[re.Pattern[str], str], ...] = ()
+_BY_PATTERN: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"(?:.*/)?(?:[\w.-]*[_.-])?(?:requirements|constraints)(?:[_.-][\w.-]*)?\.(?:txt|in)"),
+        "requirements",
+    ),
+    (re.compile(r"(?:.*/)?requirements/[\w.-]+\.(?:txt|in)"), "requirements"),
+)
 """Patterns that match a whole path, lower case; asked second, in order."""
 
 _BY_SUFFIX: dict[str, str] = {".py": "python", ".pyw": "python", ".pyi": "python-stub"}

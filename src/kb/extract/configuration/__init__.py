@@ -1,0 +1,1 @@
+"""Configuration: environment variables, settings and command lines that the code reads."""

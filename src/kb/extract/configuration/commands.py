@@ -1,0 +1,279 @@
+"""Commands as artifacts: click and Typer from decorators and signatures, argparse from its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kb.extract.api import FileView, WorldView
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Option, Parser
+from kb.extract.entities.annotations import Typed
+from kb.extract.expressions import (
+    argument,
+    brief,
+    dotted,
+    is_true,
+    keywords,
+    last,
+    positional,
+    render,
+    text_of,
+)
+from kb.extract.keys import qualified
+from kb.extract.reading import Names, Reader
+from kb.model.artifacts import ArtifactDraft, Grounding, Link
+from kb.structure.facts import Decorator, Definition, Expr, Param
+
+_OPTIONS = frozenset(
+    {"option", "argument", "password_option", "confirmation_option", "version_option", "help_option"}
+)
+_CLICK = ("click.", "rich_click.", "asyncclick.", "flask.cli.", "quart.cli.", "cloup.")
+_SETTINGS = (
+    "default",
+    "type",
+    "required",
+    "help",
+    "envvar",
+    "multiple",
+    "is_flag",
+    "nargs",
+    "show_default",
+    "prompt",
+    "hidden",
+)
+
+
+class Commands:
+    """The commands of one file."""
+
+    def __init__(self, file: FileView, world: WorldView, reader: Reader, facts: ConfigurationFacts) -> None:
+        self.file = file
+        self.world = world
+        self.reader = reader
+        self.facts = facts
+
+    def drafts(self) -> Iterator[ArtifactDraft]:
+        """Commands by decorator, then argparse's parsers, each in source order."""
+        for definition in self.file.module.definitions:
+            found = self._kind(self.file.path, definition)
+            if found is not None:
+                yield self._decorated(definition, *found)
+        for index, parser in enumerate(self.facts.parsers):
+            draft = self._parser(index, parser)
+            if draft is not None:
+                yield draft
+
+    def _kind(self, path: str, definition: Definition) -> tuple[str, Decorator] | None:
+        """`click` or `typer` and the decorator that makes the command, None for another function."""
+        for decorator in definition.decorators:
+            name = dotted(decorator.expr)
+            if last(name) not in ("command", "group", "callback"):
+                continue
+            scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
+            made = Names(self.reader, path, scope).named(name, scope).qualified
+            if made.startswith("typer."):
+                return "typer", decorator
+            if last(name) != "callback" and (made.startswith(_CLICK) or made.endswith(".cli.command")):
+                return "click", decorator
+            owner = name.rpartition(".")[0]
+            group = self._function(path, owner, scope) if owner else None
+            if group is not None and self._kind(*group) is not None:
+                return "click", decorator
+            if last(owner) == "cli" and last(name) != "callback":
+                return "click", decorator  # Flask's `app.cli`, `bp.cli`
+        return None
+
+    def _function(self, path: str, name: str, scope: str) -> tuple[str, Definition] | None:
+        found = self.reader.resolve(path, name, scope)
+        if found.target != "internal" or found.path is None or not found.symbol_path:
+            return None
+        definition = self.reader.definition(found.path, found.symbol_path)
+        return (found.path, definition) if definition is not None else None
+
+    def _decorated(self, definition: Definition, family: str, decorator: Decorator) -> ArtifactDraft:
+        name = qualified(self.file, definition.symbol_path)
+        groundings = [self.file.ground_module(definition.header, "definition")]
+        path, above = self._path(self.file.path, definition, decorator, family)
+        groundings += above
+        if family == "typer":
+            options = [
+                _typer_option(param) for param in definition.params if param.name not in ("ctx", "self")
+            ]
+        else:
+            options = [o for d in definition.decorators if (o := _click_option(d)) is not None]
+        body: dict[str, Any] = {"command": " ".join(path), "function": name, "family": family}
+        if last(dotted(decorator.expr)) in ("group", "callback"):
+            body["group"] = True
+        return _draft(f"command:{family}:{name}", body, options, _summary(definition.docstring), groundings)
+
+    def _path(
+        self, path: str, definition: Definition, decorator: Decorator, family: str, depth: int = 0
+    ) -> tuple[list[str], list[Grounding]]:
+        """The words that call the command, as far as its groups are static, and what says so."""
+        own = _command_name(definition, decorator)
+        if last(dotted(decorator.expr)) == "callback":
+            own = ""
+        owner = dotted(decorator.expr).rpartition(".")[0]
+        scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
+        words = [own] if own else []
+        if depth > 5:
+            return words, []
+        group = self._function(path, owner, scope) if owner else None
+        if group is not None:
+            found = self._kind(*group)
+            view = self.file if group[0] == self.file.path else self.world.file(group[0])
+            if found is not None and view is not None:
+                above, grounds = self._path(group[0], group[1], found[1], family, depth + 1)
+                return above + words, [*grounds, view.ground_module(group[1].header, "group")]
+        mounted, grounds = self._mounted(path, owner if family == "typer" else definition.name, scope)
+        return mounted + words, grounds
+
+    def _mounted(self, path: str, name: str, scope: str) -> tuple[list[str], list[Grounding]]:
+        """Words that `add_typer` or `add_command` put in front of what a name means."""
+        if not name:
+            return [], []
+        meant = self.reader.resolve(path, name, scope)
+        if meant.path is None or not meant.symbol_path:
+            return [], []
+        for holder in self.world.who_has(SOURCE, f"mounted:{last(meant.symbol_path)}"):
+            row = self.world.facts(holder, SOURCE, ConfigurationFacts)
+            for entry in row[0].mounted if row is not None else ():
+                child = self.reader.resolve(holder, entry.child, entry.scope)
+                if row is not None and (child.path, child.symbol_path) == (meant.path, meant.symbol_path):
+                    words = [entry.name] if entry.name else []
+                    return words, [row[1].ground(entry.span, "group")]
+        return [], []
+
+    def _parser(self, index: int, parser: Parser) -> ArtifactDraft | None:
+        """One artifact per parser that has options, a name or a function of its own."""
+        if parser.given and not parser.options:
+            return None
+        words: list[str] = []
+        at = index
+        while at >= 0:
+            words.insert(0, self.facts.parsers[at].name)
+            at = self.facts.parsers[at].parent
+        module = self.file.module_name
+        django = (
+            parser.given
+            and ".management.commands." in f".{module}."
+            and parser.scope.endswith(".add_arguments")
+        )
+        if django:
+            key, command = f"command:django:{self.file.key_prefix}{last(module)}", last(module)
+        else:
+            place = qualified(self.file, parser.scope)
+            sub = " ".join(filter(None, words[1:]))
+            key = f"command:argparse:{place}" + (f":{sub}" if sub else "")
+            command = " ".join(filter(None, words)) or place
+        body: dict[str, Any] = {"command": command, "family": "django" if django else "argparse"}
+        if parser.given and not django:
+            body["parser"] = "handed to the function"
+        groundings = [self.file.ground(parser.span, "definition")]
+        groundings += [self.file.ground(o.span, "option") for o in parser.options if o.span >= 0]
+        if parser.function:
+            body["function"] = parser.function
+            found = self._function(self.file.path, parser.function, parser.scope)
+            if found is not None:
+                view = self.file if found[0] == self.file.path else self.world.file(found[0])
+                if view is not None:
+                    body["function"] = qualified(view, found[1].symbol_path)
+                    groundings.append(view.ground_module(found[1].header, "handler"))
+        options = [_argparse_option(option) for option in parser.options]
+        return _draft(key, body, options, parser.purpose, groundings)
+
+
+def _draft(
+    key: str,
+    body: dict[str, Any],
+    options: Sequence[dict[str, Any]],
+    summary: str,
+    groundings: list[Grounding],
+) -> ArtifactDraft:
+    if summary:
+        body["help"] = summary
+    if options:
+        body["options"] = list(options)
+    dynamic = any(option.get("resolution") for option in options)
+    lines = [f"command {body['command']} ({body['family']})"]
+    if summary:
+        lines.append(summary)
+    if body.get("function"):
+        lines.append(f"runs {body['function']}")
+    for option in options:
+        rest = [f"{k} {v}" for k, v in option.items() if k not in ("names", "kind", "help", "resolution")]
+        line = "- " + ", ".join(option["names"]) + (f" ({', '.join(rest)})" if rest else "")
+        lines.append(line + (f": {option['help']}" if option.get("help") else ""))
+    links = [Link("runs", f"symbol:{body['function']}")] if body.get("function") else []
+    return ArtifactDraft(
+        kind="command",
+        logical_key=key,
+        title=f"command {body['command']}",
+        body=body,
+        text="\n".join(lines),
+        groundings=tuple(dict.fromkeys(groundings)),
+        links=tuple(links),
+        confidence=60 if dynamic else 100,
+    )
+
+
+def _summary(docstring: str | None) -> str:
+    return " ".join((docstring or "").strip().split("\n\n")[0].split())[:400]
+
+
+def _command_name(definition: Definition, decorator: Decorator) -> str:
+    call = decorator.expr
+    given = argument(call, "name", 0) if call.kind == "call" else None
+    return text_of(given) or definition.name.strip("_").replace("_", "-")
+
+
+def _argparse_option(option: Option) -> dict[str, Any]:
+    entry: dict[str, Any] = {"names": list(option.names) or ["?"], **dict(option.settings)}
+    if option.dynamic:
+        entry["resolution"] = "dynamic"
+    return entry
+
+
+def _click_option(decorator: Decorator) -> dict[str, Any] | None:
+    verb = last(dotted(decorator.expr))
+    if verb not in _OPTIONS:
+        return None
+    call = decorator.expr
+    names = [item.value for item in positional(call) if item.kind == "str"] if call.kind == "call" else []
+    entry: dict[str, Any] = {"names": names or [f"--{verb.removesuffix('_option')}"], "kind": verb}
+    options = keywords(call) if call.kind == "call" else {}
+    entry.update(
+        (word, text_of(options[word]) or brief(options[word])) for word in _SETTINGS if word in options
+    )
+    return entry
+
+
+def _typer_option(param: Param) -> dict[str, Any]:
+    """Typer's rule: a parameter with a default is an option, one without is an argument."""
+    read = Typed(param.annotation)
+    calls = [item for item in (*read.metadata, param.default) if item is not None and item.kind == "call"]
+    call: Expr | None = next((item for item in calls if last(item.value) in ("Option", "Argument")), None)
+    kind = (
+        last(call.value).lower() if call is not None else ("argument" if param.default is None else "option")
+    )
+    names = [item.value for item in positional(call) if item.kind == "str"] if call is not None else []
+    default: Expr | None = None if param.default is call else param.default
+    if call is not None and default is None:
+        given = argument(call, "default", 0)
+        default = None if given is None or (given.kind == "str" and given.value.startswith("-")) else given
+    names = [name for name in names if kind == "argument" or name.startswith("-")]
+    shown = param.name.replace("_", "-")
+    entry: dict[str, Any] = {"names": names or [shown if kind == "argument" else f"--{shown}"], "kind": kind}
+    if read.text:
+        entry["type"] = read.text
+    if default is not None and render(default) != "...":
+        entry["default"] = text_of(default) or brief(default)
+    options = keywords(call) if call is not None else {}
+    entry.update(
+        (word, text_of(options[word]) or brief(options[word]))
+        for word in ("help", "envvar")
+        if word in options
+    )
+    if is_true(options.get("hidden")):
+        entry["hidden"] = "True"
+    return entry

@@ -1,0 +1,293 @@
+"""Reads of environment variables and of Django's and Flask's settings, told from one blob."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import tree_sitter
+
+from kb.extract import calls
+from kb.extract.api import ParseView
+from kb.extract.configuration.facts import Read
+from kb.extract.expressions import argument, brief, dotted, keywords, last, pattern_of, positional, text_of
+from kb.structure.facts import Assignment, Expr, Import
+
+_OS_CALLS = frozenset({b"getenv", b"get", b"setdefault", b"pop", b"putenv", b"unsetenv", b"getenvb"})
+_ROLES = {"setdefault": "write", "putenv": "write", "pop": "delete", "unsetenv": "delete"}
+_ENV_CASTS = frozenset(
+    [
+        "str",
+        "bool",
+        "int",
+        "float",
+        "list",
+        "dict",
+        "json",
+        "url",
+        "db",
+        "db_url",
+        "cache",
+        "cache_url",
+        "search_url",
+        "email_url",
+        "tuple",
+        "path",
+        "bytes",
+        "datetime",
+        "date",
+        "timedelta",
+        "uuid",
+        "log_level",
+        "enum",
+        "decimal",
+        "channels",
+        "channels_url",
+        "get_value",
+        "dj_db_url",
+        "dj_email_url",
+        "dj_cache_url",
+        "raw",
+    ]
+)
+_ENV_PACKAGES = frozenset({"environs", "environ", "decouple", "starlette.config", "prettyconf"})
+_ENV_MAKERS = frozenset({"Env", "FileAwareEnv", "Config", "AutoConfig"})
+_SETTING = re.compile(rb"\b(\w+)\.([A-Z][A-Z0-9_]+)\b")
+_FLASK = re.compile(rb"\.config\[")
+_ENVIRON = re.compile(rb"\benviron\b")
+
+
+class Names:
+    """How a blob calls `os.environ`, its reader objects and its settings object."""
+
+    def __init__(self, parse: ParseView) -> None:
+        self.environ: set[str] = set()
+        self.getenv: set[str] = set()
+        self.readers: set[str] = set()
+        self.settings: set[str] = set()
+        self.schemes: dict[str, dict[str, Expr]] = {}
+        for entry in parse.module.imports:
+            self._import(entry)
+        for assignment in parse.module.assignments:
+            self._assign(assignment)
+
+    def _import(self, entry: Import) -> None:
+        bound = entry.alias or entry.name or entry.module
+        if entry.module == "os" and entry.name is None and not entry.level:
+            self.environ.add(f"{bound}.environ")
+            self.getenv.add(f"{bound}.getenv")
+        elif entry.module == "os" and entry.name == "environ":
+            self.environ.add(bound)
+        elif entry.module == "os" and entry.name == "getenv":
+            self.getenv.add(bound)
+        elif entry.module in _ENV_PACKAGES and entry.name in ("env", "config"):
+            self.readers.add(bound)
+        elif entry.module == "django.conf" and entry.name == "settings":
+            self.settings.add(bound)
+        elif entry.name in ("env", "environ_env") and entry.module.rpartition(".")[2] in (
+            "env",
+            "base",
+            "settings",
+        ):
+            self.readers.add(bound)
+
+    def _assign(self, entry: Assignment) -> None:
+        call = entry.value
+        if call is None or call.kind != "call" or not entry.name or entry.scope:
+            return
+        if last(call.value) in _ENV_MAKERS:
+            self.readers.add(entry.name)
+            self.schemes[entry.name] = keywords(call)
+
+
+class Environment:
+    """Finds the reads of one blob."""
+
+    def __init__(self, parse: ParseView) -> None:
+        self.parse = parse
+        self.names = Names(parse)
+        self.constants = {
+            entry.name: entry.value
+            for entry in parse.module.assignments
+            if entry.name and not entry.scope and text_of(entry.value) is not None
+        }
+        self._seen: set[tuple[str, str, str]] = set()
+
+    def reads(self) -> Iterator[Read]:
+        """Every read and write, calls first, then subscripts and attributes, each in source order."""
+        names = self.names
+        if names.environ or names.getenv or names.readers:
+            yield from self._calls()
+        if names.environ:
+            yield from self._subscripts()
+        if names.settings:
+            yield from self._django()
+        if b".config" in self.parse.source:
+            yield from self._flask()
+
+    def _name(self, expr: Expr | None) -> str:
+        if expr is not None and expr.kind == "name" and expr.value in self.constants:
+            expr = self.constants[expr.value]
+        return pattern_of(expr) or ""
+
+    def _calls(self) -> Iterator[Read]:
+        names = self.names
+        wanted = set(_OS_CALLS) | {last(name).encode() for name in names.getenv}
+        for reader in names.readers:
+            wanted |= {reader.encode(), *(cast.encode() for cast in _ENV_CASTS)}
+        source = self.parse.source
+        for node in calls.named(self.parse, wanted):
+            arguments = node.child_by_field_name("arguments")
+            if arguments is None:
+                continue
+            callee = source[node.start_byte : arguments.start_byte].decode("utf-8", "replace").strip()
+            owner, _, verb = callee.rpartition(".")
+            if callee in names.getenv or (owner in names.environ and verb.encode() in _OS_CALLS):
+                yield self._os_read(node, verb)
+            elif callee in names.readers or (owner in names.readers and verb in _ENV_CASTS):
+                yield self._reader_read(node, callee if callee in names.readers else owner, verb)
+
+    def _os_read(self, node: tree_sitter.Node, verb: str) -> Read:
+        call = self.parse.expr(node)
+        role = _ROLES.get(verb, "read")
+        default = argument(call, "default", 1)
+        return Read(
+            "env",
+            self._name(positional(call)[0] if positional(call) else argument(call, "key")),
+            self.parse.cite(node),
+            self.parse.scope_of(node),
+            role,
+            call.value,
+            None if default is None else brief(default),
+        )
+
+    def _reader_read(self, node: tree_sitter.Node, reader: str, verb: str) -> Read:
+        call = self.parse.expr(node)
+        name = self._name(positional(call)[0] if positional(call) else argument(call, "var"))
+        default = argument(call, "default", None if "decouple" in call.value else 1)
+        cast = dotted(argument(call, "cast"))
+        scheme = self.names.schemes.get(reader, {}).get(name)
+        if scheme is not None:
+            parts = scheme.items if scheme.kind == "tuple" else (scheme,)
+            cast = cast or dotted(parts[0])
+            default = default or (parts[1] if len(parts) > 1 else None)
+        return Read(
+            "env",
+            name,
+            self.parse.cite(node),
+            self.parse.scope_of(node),
+            "read",
+            call.value,
+            None if default is None else brief(default),
+            required=default is None,
+            cast=cast or (verb if verb in _ENV_CASTS else ""),
+        )
+
+    def _subscripts(self) -> Iterator[Read]:
+        for match in _ENVIRON.finditer(self.parse.source):
+            node = self.parse.root.descendant_for_byte_range(match.start(), match.end())
+            if node is None or node.type != "identifier":
+                continue
+            owner = node.parent if node.parent is not None and node.parent.type == "attribute" else node
+            if (owner.text or b"").decode("utf-8", "replace") not in self.names.environ:
+                continue
+            holder = owner.parent
+            if holder is None or holder.type in ("import_from_statement", "dotted_name", "attribute", "call"):
+                continue
+            read = self._held(owner, holder)
+            if read is not None:
+                yield read
+
+    def _held(self, owner: tree_sitter.Node, holder: tree_sitter.Node) -> Read | None:
+        parse = self.parse
+        if holder.type == "subscript" and holder.child_by_field_name("value") == owner:
+            key = holder.child_by_field_name("subscript")
+            parent = holder.parent
+            role = "read"
+            if (
+                parent is not None
+                and parent.type == "assignment"
+                and parent.child_by_field_name("left") == holder
+            ):
+                role = "write"
+            elif parent is not None and parent.type == "delete_statement":
+                role = "delete"
+            name = self._name(parse.expr(key)) if key is not None else ""
+            span = parse.cite(holder)
+            return Read(
+                "env", name, span, parse.scope_of(holder), role, "os.environ[]", required=role == "read"
+            )
+        if holder.type == "comparison_operator":
+            first = holder.child(0)
+            if first != owner and first is not None:
+                span = parse.cite(holder)
+                return Read(
+                    "env",
+                    self._name(parse.expr(first)),
+                    span,
+                    parse.scope_of(holder),
+                    "read",
+                    "in os.environ",
+                )
+        if holder.type in ("argument_list", "keyword_argument", "dictionary_splat"):
+            span = parse.cite(owner)
+            return Read("env", "", span, parse.scope_of(owner), "read", "the whole environment")
+        return None
+
+    def _django(self) -> Iterator[Read]:
+        source = self.parse.source
+        owners = {name.encode() for name in self.names.settings}
+        for match in _SETTING.finditer(source):
+            if match.group(1) in owners and source[match.start() - 1 : match.start()] != b".":
+                node = self.parse.root.descendant_for_byte_range(match.start(), match.end())
+                if node is not None and node.type == "attribute" and node.end_byte == match.end():
+                    yield from self._setting("django", match.group(2).decode(), node)
+        for node in calls.named(self.parse, {b"getattr"}):
+            arguments = node.child_by_field_name("arguments")
+            first = arguments.named_child(0) if arguments is not None else None
+            if first is None or first.text not in owners:
+                continue
+            call = self.parse.expr(node)
+            given = positional(call)
+            name = text_of(given[1]) if len(given) > 1 else None
+            default = given[2] if len(given) > 2 else None
+            if name:
+                yield from self._setting("django", name, node, "getattr", default)
+
+    def _setting(
+        self, family: str, name: str, node: tree_sitter.Node, via: str = "", default: Expr | None = None
+    ) -> Iterator[Read]:
+        scope = self.parse.scope_of(node)
+        if (family, name, scope) in self._seen:
+            return
+        self._seen.add((family, name, scope))
+        parent = node.parent
+        assigned = (
+            parent is not None and parent.type == "assignment" and parent.child_by_field_name("left") == node
+        )
+        value = parent.child_by_field_name("right") if assigned and parent is not None else None
+        if value is not None:
+            default = self.parse.expr(value)
+        shown = None if default is None else brief(default)
+        yield Read(family, name, self.parse.cite(node), scope, "write" if assigned else "read", via, shown)
+
+    def _flask(self) -> Iterator[Read]:
+        for match in _FLASK.finditer(self.parse.source):
+            node = self.parse.root.descendant_for_byte_range(match.end() - 1, match.end())
+            holder = node.parent if node is not None else None
+            if holder is None or holder.type != "subscript":
+                continue
+            key = holder.child_by_field_name("subscript")
+            name = text_of(self.parse.expr(key)) if key is not None else None
+            if name and name.isupper():
+                yield from self._setting("flask", name, holder, "config[]")
+        for node in calls.named(self.parse, {b"get", b"setdefault"}):
+            arguments = node.child_by_field_name("arguments")
+            end = node.end_byte if arguments is None else arguments.start_byte
+            callee = self.parse.source[node.start_byte : end].strip()
+            if not callee.endswith((b".config.get", b".config.setdefault")):
+                continue
+            call = self.parse.expr(node)
+            name = text_of(argument(call, "key", 0))
+            if name and name.isupper():
+                yield from self._setting("flask", name, node, last(call.value), argument(call, "default", 1))

@@ -1,0 +1,1 @@
+"""Dependencies: what manifests and lock files declare, joined to what the code imports."""
