@@ -13,9 +13,13 @@ _LONGEST_DOTTED = 100
 _NAME_START = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") | frozenset(
     range(0x80, 0x100)
 )
-_FLAT_ITEM = re.compile(rb"""[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|[0-9]+|"[^"\\\r\n]*"|'[^'\\\r\n]*'""")
-_FLAT = re.compile(rb"\((?:(?:%b)(?:, (?:%b))*)?\)" % (_FLAT_ITEM.pattern, _FLAT_ITEM.pattern))
-"""Arguments as they mostly are: on one line, and nothing in them is nested."""
+_NAME = rb"[A-Za-z_]\w*"
+_VALUE = rb"""%b(?:\.%b)*|[0-9]+|"[^"\\\r\n]*"|'[^'\\\r\n]*'""" % (_NAME, _NAME)
+_ARGUMENTS = rb"\(((?:(?:%b=)?(?:%b)(?:, (?:%b=)?(?:%b))*)?)\)" % (_NAME, _VALUE, _NAME, _VALUE)
+_FLAT_ITEM = re.compile(rb"(?:(%b)=)?(%b)" % (_NAME, _VALUE))
+_FLAT_LIST = re.compile(_ARGUMENTS)
+_FLAT_CALL = re.compile(rb"(%b(?:\.%b)*)%b" % (_NAME, _NAME, _ARGUMENTS))
+"""Calls as they mostly are: on one line, and nothing in them is nested."""
 _LONGEST_FLAT = 120
 _FLAT_CONSTANTS = {b"None": b"=None", b"True": b"=True", b"False": b"=False"}
 _QUOTES = frozenset(b"'\"")
@@ -139,25 +143,39 @@ def _call(walk: Walk, node: Node, depth: int) -> None:
     walk.outline.calls.append(node)
     out = walk.out
     out.append(b"(call")
-    children = node.children
-    arguments = children[-1]
-    start, end = arguments.start_byte, arguments.end_byte
-    if end - start < _LONGEST_FLAT and _FLAT.fullmatch(walk.source, start, end):
-        walk.emit(children[:-1], depth + 1)
-        if end - start > 2:
-            _flat_arguments(out, walk.source[start + 1 : end - 1])
+    start, end = node.start_byte, node.end_byte
+    flat = _FLAT_CALL.fullmatch(walk.source, start, end) if end - start < _LONGEST_FLAT else None
+    if flat is None:
+        walk.emit(node.children, depth + 1)
     else:
-        walk.emit(children, depth + 1)
+        callee, arguments = flat.groups()
+        out.append(callee)
+        if arguments:
+            _flat_arguments(out, arguments)
     out.append(CLOSE)
+
+
+def _argument_list(walk: Walk, node: Node, depth: int) -> None:
+    start, end = node.start_byte, node.end_byte
+    flat = _FLAT_LIST.fullmatch(walk.source, start, end) if end - start < _LONGEST_FLAT else None
+    if flat is None:
+        walk.emit(node.children, depth + 1)
+    elif flat[1]:
+        _flat_arguments(walk.out, flat[1])
 
 
 def _flat_arguments(out: list[bytes], text: bytes) -> None:
     """What the walk would write for names, digits and simple strings, without visiting them."""
-    for item in _FLAT_ITEM.findall(text):
+    for keyword, item in _FLAT_ITEM.findall(text):
+        if keyword:
+            out.append(b"(keyword_argument")
+            out.append(keyword)
         if item[0] in _QUOTES:
             out.append(b'"' + item[1:-1])
         else:
             out.append(_FLAT_CONSTANTS.get(item, item))
+        if keyword:
+            out.append(CLOSE)
 
 
 def _lambda(walk: Walk, node: Node, depth: int) -> None:
@@ -190,7 +208,7 @@ FORMS: dict[str, Handler] = {
     "yield": _yield,
     "parenthesized_expression": _transparent,
     "parenthesized_list_splat": _transparent,
-    "argument_list": _transparent,
+    "argument_list": _argument_list,
     "case_pattern": _transparent,
     "with_item": _transparent,
 }
