@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 import click
 
 from kb.cli.options import db_url_option, json_option
 from kb.cli.output import print_document, print_lines
 from kb.cli.render.index import index_lines
+
+if TYPE_CHECKING:
+    from kb.bootstrap import App
+    from kb.config import Settings
+    from kb.snapshot.requests import Progress
 
 
 @click.command("index")
@@ -58,7 +67,6 @@ def command(
     Reads the commit's blobs, never the working tree, and never runs the repository's code. A commit
     that is sealed already under the same settings is left as it is.
     """
-    from kb.bootstrap import open_app
     from kb.cli.progress import TerminalProgress
     from kb.config import load_settings
     from kb.snapshot.index import index_repository
@@ -76,7 +84,7 @@ def command(
         full=full,
         max_blob_bytes=settings.max_blob_bytes,
     )
-    with open_app(settings) as app, TerminalProgress() as progress:
+    with TerminalProgress() as progress, _opened(settings, progress) as app:
         report = index_repository(app, request, progress)
     if as_json:
         print_document("index", report)
@@ -84,3 +92,14 @@ def command(
         print_lines(index_lines(report))
     if fail_on_gaps and report.gap_count:
         ctx.exit(1)
+
+
+@contextmanager
+def _opened(settings: Settings, progress: Progress) -> Iterator[App]:
+    """The parts; a first start of the embedded server takes seconds, so it is a stage of its own."""
+    from kb.bootstrap import open_app
+
+    progress("database", 0, 1)
+    with open_app(settings) as app:
+        progress("database", 1, 1)
+        yield app
