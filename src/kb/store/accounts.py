@@ -33,23 +33,19 @@ class ServerAccount:
         return [setpriv, f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
 
     def require_readable(self, program: str) -> None:
-        """Returns if this user can run the program.
+        """Returns if this user can reach and run the program.
+
+        Asked of `test`, run as the user: the program itself would start even below a folder that is
+        closed to the user (setpriv still has root's rights at that moment) and then miss its libraries.
 
         Raises:
             DatabaseError: it cannot, for instance because a folder above is closed to it.
         """
-        tried = subprocess.run(
-            [*self.prefix(), program, "--version"],
-            check=False,
-            capture_output=True,
-            text=True,
-            cwd="/",
-            env=PROGRAM_ENVIRONMENT,
-        )
-        if tried.returncode != 0:
+        command = [*self.prefix(), "test", "-r", program, "-a", "-x", program]
+        if subprocess.run(command, check=False, cwd="/", env=PROGRAM_ENVIRONMENT).returncode != 0:
             raise DatabaseError(
-                f"user {self.name} cannot run {program}: {' '.join(tried.stderr.split())}",
-                hint="As root, KB_PG_BINDIR has to be readable by every user.",
+                f"user {self.name} cannot run {program}",
+                hint="As root, KB_PG_BINDIR and the folders above it have to be open to every user.",
             )
 
 

@@ -39,6 +39,9 @@ SYSTEM_FOLDER = Path("/var/lib/kb")
 _SOCKET_NAME = f".s.PGSQL.{PORT}"
 _SOCKET_PATH_LIMIT = 100  # 107 bytes on Linux, 103 on macOS
 _START_SECONDS = 120  # crash recovery included
+_PID_FILE_SECONDS = 5  # until pg_ctl's child has written its pid file
+_NO_PROCESS = 2**31 - 1
+_STILL_IN_USE = "pre-existing shared memory block"
 _LOG_LIMIT = 4 << 20
 
 
@@ -106,7 +109,7 @@ class EmbeddedServer:
     def status(self) -> EmbeddedStatus:
         """Whether the server runs, and where it keeps its things; starts nothing."""
         running = self._answers()
-        pid = self._recorded_pid() if running else None
+        pid = self._living_pid() if running else None
         return EmbeddedStatus(running, pid, self.data, self.log, self.urls().owner)
 
     def reset(self) -> None:
@@ -146,11 +149,12 @@ class EmbeddedServer:
             self._initialize(binaries, account)
         self._require_major(major)
         self._private_folder(self.socket_folder, account)
-        self._remove_stale_pid_file()
         self._write_settings(account)
-        if self._recorded_pid() is None:
-            self._launch(binaries, account)
-        self._wait_until_it_answers()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._launched(binaries, account, deadline):
+            # A server that was killed may have left a session that still works on the data; PostgreSQL
+            # refuses to start beside it, rightly. It ends by itself.
+            time.sleep(0.2)
         self._ensure_database()
 
     def _programs(self) -> tuple[Binaries, ServerAccount | None]:
@@ -212,6 +216,22 @@ class EmbeddedServer:
         if account:
             os.chown(target, account.uid, account.gid)
 
+    def _launched(self, binaries: Binaries, account: ServerAccount | None, deadline: float) -> bool:
+        """Whether the server accepts connections now; False if it is worth another try."""
+        self._forget_dead_owners()
+        if self._living_pid() is None:
+            self._launch(binaries, account)
+        grace = time.monotonic() + _PID_FILE_SECONDS
+        while not self._answers():
+            now = time.monotonic()
+            if now > deadline or (now > grace and self._living_pid() is None):
+                end = self._end_of_log()
+                if _STILL_IN_USE in end and now < deadline:
+                    return False
+                raise DatabaseError(f"the embedded PostgreSQL did not start: {end}", hint=f"See {self.log}.")
+            time.sleep(0.01)
+        return True
+
     def _launch(self, binaries: Binaries, account: ServerAccount | None) -> None:
         if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".old"))
@@ -222,17 +242,6 @@ class EmbeddedServer:
         command = [binaries.program("pg_ctl"), "start", "--no-wait", "--silent"]
         self._run([*command, "-D", str(self.data), "-l", str(self.log)], account, "cannot start PostgreSQL")
 
-    def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        grace = time.monotonic() + 5  # until pg_ctl's child has written its pid file
-        while not self._answers():
-            now = time.monotonic()
-            if now > deadline or (now > grace and self._recorded_pid() is None):
-                raise DatabaseError(
-                    f"the embedded PostgreSQL did not start: {self._end_of_log()}", hint=f"See {self.log}."
-                )
-            time.sleep(0.01)
-
     def _ensure_database(self) -> None:
         url = self.urls().owner.replace(f"/{DATABASE}?", "/postgres?", 1)
         with converted_errors(), psycopg.connect(url, autocommit=True) as connection:
@@ -241,13 +250,12 @@ class EmbeddedServer:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
 
     def _stop(self) -> bool:
-        self._remove_stale_pid_file()
-        pid = self._recorded_pid()
+        pid = self._living_pid()
         if pid is None:
             return False
         os.kill(pid, signal.SIGINT)  # "fast": sessions end, a checkpoint is written
         deadline = time.monotonic() + _START_SECONDS
-        while self._recorded_pid() == pid and _is_postgres(pid):
+        while self._living_pid() == pid:
             if time.monotonic() > deadline:
                 raise DatabaseError("the embedded PostgreSQL does not stop", hint=f"See {self.log}.")
             time.sleep(0.01)
@@ -261,15 +269,29 @@ class EmbeddedServer:
             return ()
         return [line.strip() for line in text.splitlines()]
 
-    def _recorded_pid(self) -> int | None:
+    def _living_pid(self) -> int | None:
+        """The pid of the pid file, if that is a server and not a program that got its number later."""
         lines = self._pid_file()
-        return int(lines[0]) if lines and lines[0].isdigit() else None
+        if not lines or not lines[0].isdigit():
+            return None
+        pid = int(lines[0])
+        return pid if is_postgres(pid) else None
 
-    def _remove_stale_pid_file(self) -> None:
-        """After a crash the pid may have gone to another program, and PostgreSQL would refuse to start."""
-        pid = self._recorded_pid()
-        if pid is not None and not _is_postgres(pid):
-            (self.data / "postmaster.pid").unlink(missing_ok=True)
+    def _forget_dead_owners(self) -> None:
+        """After a crash a recorded pid may be another program's by now, and PostgreSQL would not start.
+
+        The number is replaced by one that no process has; the file stays, because PostgreSQL finds in it
+        whether sessions of the dead server still hold its shared memory.
+        """
+        for file in (self.data / "postmaster.pid", self.socket_folder / f"{_SOCKET_NAME}.lock"):
+            try:
+                first, rest = file.read_text(encoding="utf-8").split("\n", 1)
+            except (OSError, ValueError):
+                continue
+            if first.strip().isdigit() and not is_postgres(int(first)):
+                owner = file.stat()
+                file.write_text(f"{_NO_PROCESS}\n{rest}", encoding="utf-8")
+                os.chown(file, owner.st_uid, owner.st_gid)
 
     def _run(self, command: Sequence[str], account: ServerAccount | None, failure: str) -> None:
         prefix = account.prefix() if account else []
@@ -302,18 +324,16 @@ class EmbeddedServer:
 _ROLES = (OWNER, "kb_writer", "kb_reader")
 
 
-def _is_postgres(pid: int) -> bool:
-    """Whether the process exists and runs PostgreSQL."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return False
-    command = Path(f"/proc/{pid}/comm")
-    if command.exists():
-        return command.read_text(encoding="utf-8", errors="replace").startswith("postgres")
-    if Path("/proc/self").exists():
-        return False  # gone between the two looks
-    said = subprocess.run(["ps", "-o", "comm=", "-p", str(pid)], check=False, capture_output=True, text=True)
-    return "postgres" in said.stdout
+def is_postgres(pid: int) -> bool:
+    """Whether the process lives (a zombie does not) and runs PostgreSQL."""
+    if Path("/proc/self/stat").exists():
+        try:
+            text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        return name.startswith("postgres") and rest.split()[0] not in {"Z", "X"}
+    said = subprocess.run(
+        ["/bin/ps", "-o", "stat=,comm=", "-p", str(pid)], check=False, capture_output=True, text=True
+    ).stdout.strip()
+    return "postgres" in said and not said.startswith("Z")
