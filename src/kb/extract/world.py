@@ -10,6 +10,7 @@ import msgspec
 from kb.errors import GroundingError, IntegrityError
 from kb.extract.answers import PYTHON_DIALECTS, SEPARATOR
 from kb.extract.api import FileView, Resolution
+from kb.extract.bindings import FileTable
 from kb.extract.layout import Found, ModuleName
 from kb.extract.resolution import Resolver
 from kb.model.artifacts import Grounding, LookupRow
@@ -37,6 +38,7 @@ class File:
         self._row: tuple[bytes, bytes] | None = None
         self._spans: Sequence[SpanKey] | None = None
         self._name: ModuleName | None = None
+        self._table: FileTable | None = None
         self.path = path
         self.dialect = world.resolver.ask.answers.facts.dialect(path) or ""
 
@@ -64,8 +66,13 @@ class File:
     @property
     def module(self) -> ModuleFacts:
         """The file's `module` facts; empty where it is not Python."""
-        table = self._world.resolver.ask.answers.table(self.path)
+        table = self._bindings()
         return ModuleFacts() if table is None else table.facts
+
+    def _bindings(self) -> FileTable | None:
+        if self._table is None:
+            self._table = self._world.resolver.ask.answers.table(self.path)
+        return self._table
 
     def _fact(self) -> tuple[bytes, bytes] | None:
         if self._row is None:
@@ -86,7 +93,7 @@ class File:
 
     def ground_module(self, ref: SpanRef, role: str) -> Grounding:
         """A grounding on a span of the file's `module` facts."""
-        table = self._world.resolver.ask.answers.table(self.path)
+        table = self._bindings()
         return self._world.issue(self.path, () if table is None else table.spans, ref, role)
 
 
