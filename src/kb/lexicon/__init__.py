@@ -1,5 +1,6 @@
 """The words that texts are searched by, the same for what is indexed and for what is asked."""
 
 from kb.lexicon.analysis import LEXICON_VERSION, Analysis, analyze, analyze_query, phrases
+from kb.lexicon.documents import document_terms
 
-__all__ = ["LEXICON_VERSION", "Analysis", "analyze", "analyze_query", "phrases"]
+__all__ = ["LEXICON_VERSION", "Analysis", "analyze", "analyze_query", "document_terms", "phrases"]

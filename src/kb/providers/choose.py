@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from kb.errors import UsageError
 from kb.providers.api import EmbeddingProvider
 
 PROVIDERS = ("static", "onnx", "sentence-transformers", "openai")
 
 
+@lru_cache(maxsize=4)
 def open_provider(
     name: str, model: str | None = None, *, url: str | None = None, key: str | None = None
 ) -> EmbeddingProvider:
-    """The adapter, its model loaded. `url` and `key` are for `openai` only.
+    """The adapter, its model loaded once in a process. `url` and `key` are for `openai` only.
 
     Raises:
         UsageError: no such provider or model, or its library is not installed.

@@ -8,7 +8,7 @@ searched with its own statistics, and catching up costs in proportion to what ch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from kb.errors import IntegrityError
+from kb.lexicon import LEXICON_VERSION, document_terms
 from kb.store.search import members
 from kb.store.search.batch import Batch, NewDocument
 from kb.store.search.binary import copy_rows, int2, int4, int4_array, int8, sparse_vector
@@ -28,9 +29,6 @@ _DRIFT = 0.05
 """Average length may move this far before impacts, which order the blocks, are computed anew."""
 _LOOSE_SHARE = 0.3
 """Share of postings in small blocks of incremental commits before blocks are packed anew."""
-
-Analyse = Callable[[str, str, str, str], tuple[Mapping[str, int], int]]
-"""(kind, logical key, title, text) to the terms with their counts, and their sum."""
 
 
 @dataclass(slots=True)
@@ -57,9 +55,7 @@ class Known(NamedTuple):
     entered: bool
 
 
-def catch_up(
-    connection: psycopg.Connection[Any], lineage_id: int, analyse: Analyse, lexicon_version: int
-) -> int:
+def catch_up(connection: psycopg.Connection[Any], lineage_id: int) -> int:
     """Indexes every sealed snapshot of the lineage that is not yet; how many documents were added.
 
     One transaction, one process at a time for each lineage. An index that another lexicon version built
@@ -68,23 +64,23 @@ def catch_up(
     added = 0
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK, lineage_id))
-        state = _state(connection, lineage_id, lexicon_version)
+        state = _state(connection, lineage_id)
         ordinals = connection.execute(
             "SELECT ordinal FROM snapshot WHERE lineage_id = %s AND ordinal > %s ORDER BY ordinal",
             (lineage_id, state.through_ordinal),
         ).fetchall()
         for (ordinal,) in ordinals:
-            added += _advance(connection, state, int(ordinal), analyse)
+            added += _advance(connection, state, int(ordinal))
         if ordinals:
             _tidy(connection, state)
             _save(connection, state)
     return added
 
 
-def _state(connection: psycopg.Connection[Any], lineage_id: int, lexicon_version: int) -> IndexState:
+def _state(connection: psycopg.Connection[Any], lineage_id: int) -> IndexState:
     connection.execute(
         "DELETE FROM search_index WHERE lineage_id = %s AND lexicon_version <> %s",
-        (lineage_id, lexicon_version),
+        (lineage_id, LEXICON_VERSION),
     )
     row = connection.execute(
         """SELECT i.through_ordinal, i.documents, i.postings, i.loose_postings, i.average_length,
@@ -104,7 +100,7 @@ def _state(connection: psycopg.Connection[Any], lineage_id: int, lexicon_version
     connection.execute(
         """INSERT INTO search_index (lineage_id, through_ordinal, documents, average_length, lexicon_version)
            VALUES (%s, -1, 0, 0, %s)""",
-        (lineage_id, lexicon_version),
+        (lineage_id, LEXICON_VERSION),
     )
     return IndexState(lineage_id, -1, 0, 0, 0, 0.0)
 
@@ -124,7 +120,7 @@ def _save(connection: psycopg.Connection[Any], state: IndexState) -> None:
     )
 
 
-def _advance(connection: psycopg.Connection[Any], state: IndexState, ordinal: int, analyse: Analyse) -> int:
+def _advance(connection: psycopg.Connection[Any], state: IndexState, ordinal: int) -> int:
     """Takes the index from the snapshot before to the one at `ordinal`."""
     _stage_changes(connection, state, ordinal)
     frequencies: Counter[int] = Counter()
@@ -137,7 +133,7 @@ def _advance(connection: psycopg.Connection[Any], state: IndexState, ordinal: in
             frequencies[term] += sign
         switched.append((known.kind, known.doc, known.entered))
     added = 0
-    for batch in _new_batches(connection, state.lineage_id, analyse):
+    for batch in _new_batches(connection, state.lineage_id):
         first = state.documents
         _write(connection, state, batch, frequencies)
         switched.extend((row.kind, first + at, True) for at, row in enumerate(batch.documents))
@@ -198,7 +194,7 @@ def parse_sparse(vector: bytes) -> tuple[Any, Any]:
     return indices, np.frombuffer(vector, dtype=">f4", count=count, offset=12 + 4 * count)
 
 
-def _new_batches(connection: psycopg.Connection[Any], lineage_id: int, analyse: Analyse) -> Iterator[Batch]:
+def _new_batches(connection: psycopg.Connection[Any], lineage_id: int) -> Iterator[Batch]:
     """The documents that are not stored yet, analysed."""
     batch = Batch()
     with connection.cursor("search_new", row_factory=tuple_row) as cursor:
@@ -213,7 +209,7 @@ def _new_batches(connection: psycopg.Connection[Any], lineage_id: int, analyse: 
             (lineage_id,),
         )
         for artifact_pk, digest, kind, key, title, text in cursor:
-            counts, length = analyse(kind, key, title, text)
+            counts, length = document_terms(key, title, text)
             batch.add(NewDocument(artifact_pk, digest, kind, length), counts)
             if batch.full:
                 yield batch

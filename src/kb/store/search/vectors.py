@@ -29,9 +29,18 @@ class ModelRow:
     model_pk: int
     model_id: str
     dimensions: int
+    locator: str | None
+    """What its provider opens it by (a folder, a name); None for the provider's default."""
+
+    @property
+    def provider(self) -> str:
+        """Name of the adapter."""
+        return self.model_id.partition(":")[0]
 
 
-def put_model(connection: psycopg.Connection[Any], model_id: str, dimensions: int) -> ModelRow:
+def put_model(
+    connection: psycopg.Connection[Any], model_id: str, dimensions: int, locator: str | None
+) -> ModelRow:
     """The model's row, stored on first use.
 
     Raises:
@@ -39,8 +48,9 @@ def put_model(connection: psycopg.Connection[Any], model_id: str, dimensions: in
     """
     with connection.transaction():
         connection.execute(
-            "INSERT INTO embedding_model (model_id, dimensions) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-            (model_id, dimensions),
+            """INSERT INTO embedding_model (model_id, dimensions, locator) VALUES (%s, %s, %s)
+               ON CONFLICT DO NOTHING""",
+            (model_id, dimensions, locator),
         )
         known = next(model for model in models(connection) if model.model_id == model_id)
     if known.dimensions != dimensions:
@@ -54,7 +64,7 @@ def put_model(connection: psycopg.Connection[Any], model_id: str, dimensions: in
 def models(connection: psycopg.Connection[Any]) -> list[ModelRow]:
     """Every model that has been used, the oldest first."""
     rows = connection.execute(
-        "SELECT model_pk, model_id, dimensions FROM embedding_model ORDER BY model_pk"
+        "SELECT model_pk, model_id, dimensions, locator FROM embedding_model ORDER BY model_pk"
     ).fetchall()
     return [ModelRow(*row) for row in rows]
 
@@ -62,7 +72,7 @@ def models(connection: psycopg.Connection[Any]) -> list[ModelRow]:
 def snapshot_models(connection: psycopg.Connection[Any], snapshot_id: int) -> list[ModelRow]:
     """The models that a snapshot is embedded with, the most recent first."""
     rows = connection.execute(
-        """SELECT m.model_pk, m.model_id, m.dimensions
+        """SELECT m.model_pk, m.model_id, m.dimensions, m.locator
            FROM snapshot_embedding s JOIN embedding_model m USING (model_pk)
            WHERE s.snapshot_id = %s ORDER BY s.embedded_at DESC, m.model_pk DESC""",
         (snapshot_id,),

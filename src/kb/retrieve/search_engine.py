@@ -1,0 +1,158 @@
+"""Ranks a snapshot's documents for a query: legs, fusion, priors, diversity, expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kb.retrieve.search_calibration import dense_share, source_of
+from kb.retrieve.search_fusion import capped, convex, diversified, min_max, ranked, reciprocal_rank
+from kb.retrieve.search_legs import Filter, Legs, Question
+from kb.retrieve.search_priors import path_prior
+from kb.retrieve.search_request import Hit, Parts, Ranking, SearchOptions
+from kb.store.search.reading import Document
+
+DEPTH = 100
+"""Candidates of each leg."""
+_RELATED = 0.5
+"""What a neighbour inherits of the score of the hit it was found by."""
+_SEEDS = 10
+
+
+def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
+    """The best documents of the snapshot for `text`.
+
+    Where the snapshot is not embedded the ranking is lexical, and says so by its mode.
+    """
+    embedded = legs.model is not None
+    mode = options.mode if embedded else "lexical"
+    question = legs.ask(text, dense=mode != "lexical")
+    allowed = legs.filter(options.kinds, options.path, question.phrases)
+    depth = max(DEPTH, 5 * options.k)
+    lexical, dense, exact = _both(legs, question, allowed, mode, depth)
+    documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
+    parts = _parts(legs, lexical, dense, documents, options)
+    scores = _fused(mode, options, lexical, dense, parts)
+    for doc, document in documents.items():
+        parts[doc].prior = path_prior(document.path, text, options.path)
+        scores[doc] *= parts[doc].prior
+    order = ranked(scores)
+    if options.expand:
+        order = _expanded(legs, order, allowed, documents, parts)
+    order = _chosen(legs, order, documents, options)
+    if options.explain and mode != "dense":
+        for doc, terms in legs.contributions(question, [doc for doc, _ in order]).items():
+            parts[doc].terms = terms
+    return Ranking(
+        hits=[Hit(documents[doc], score, parts[doc]) for doc, score in order],
+        mode=mode,
+        matched=allowed.count,
+        exact=exact,
+        unknown_terms=question.lexical.unknown,
+        coverage=_coverage(question, lexical),
+    )
+
+
+def _both(
+    legs: Legs, question: Question, allowed: Filter, mode: str, depth: int
+) -> tuple[dict[int, float], dict[int, float], bool]:
+    """The candidates' scores by leg. In hybrid mode each candidate has both: what one leg found the
+    other one scores too, so that a document is never judged by half."""
+    lexical: dict[int, float] = {}
+    dense: dict[int, float] = {}
+    exact = True
+    if mode != "dense":
+        found, exact = legs.lexical(question, allowed, depth)
+        lexical = dict(found)
+    if mode != "lexical":
+        dense = dict(legs.dense(question, allowed, depth))
+    if mode == "hybrid":
+        lexical.update(legs.lexical_of(question, [doc for doc in dense if doc not in lexical]))
+        dense.update(legs.dense_of(question, [doc for doc in lexical if doc not in dense]))
+    return lexical, dense, exact
+
+
+def _parts(
+    legs: Legs,
+    lexical: Mapping[int, float],
+    dense: Mapping[int, float],
+    documents: Mapping[int, Document],
+    options: SearchOptions,
+) -> dict[int, Parts]:
+    lexical_scaled = min_max(lexical, floor=0.0)
+    dense_scaled = min_max(dense)
+    parts = {}
+    for doc, document in documents.items():
+        share = options.dense_share
+        if share is None and legs.model is not None:
+            share = dense_share(legs.model.model_id, source_of(document.path))
+        parts[doc] = Parts(
+            lexical=lexical.get(doc),
+            dense=dense.get(doc),
+            lexical_scaled=lexical_scaled.get(doc, 0.0),
+            dense_scaled=dense_scaled.get(doc, 0.0),
+            dense_share=share or 0.0,
+        )
+    return parts
+
+
+def _fused(
+    mode: str,
+    options: SearchOptions,
+    lexical: Mapping[int, float],
+    dense: Mapping[int, float],
+    parts: Mapping[int, Parts],
+) -> dict[int, float]:
+    if mode == "hybrid" and options.fusion == "rrf":
+        return reciprocal_rank(lexical, dense)
+    fixed = {"lexical": 0.0, "dense": 1.0}.get(mode)
+    if fixed is not None:
+        for one in parts.values():
+            one.dense_share = fixed
+    return convex(
+        {doc: one.lexical_scaled for doc, one in parts.items()},
+        {doc: one.dense_scaled for doc, one in parts.items()},
+        lambda doc: parts[doc].dense_share,
+    )
+
+
+def _expanded(
+    legs: Legs,
+    order: Sequence[tuple[int, float]],
+    allowed: Filter,
+    documents: dict[int, Document],
+    parts: dict[int, Parts],
+) -> list[tuple[int, float]]:
+    """The order with neighbours of the best hits, which inherit half of the score they were found by."""
+    seeds = dict(order[:_SEEDS])
+    scores = dict(order)
+    permitted = set(allowed.numbers()) if allowed.narrow else None
+    found: dict[int, tuple[float, int, str]] = {}
+    for source, target, relation in legs.neighbours(list(seeds)):
+        inherited = seeds[source] * _RELATED
+        if (permitted is None or target in permitted) and inherited > scores.get(target, 0.0):
+            found[target] = max(found.get(target, (0.0, 0, "")), (inherited, source, relation))
+    documents.update({one.doc: one for one in legs.documents([doc for doc in found if doc not in documents])})
+    for target, (inherited, source, relation) in found.items():
+        scores[target] = inherited
+        parts.setdefault(target, Parts()).related = f"{relation} of {documents[source].logical_key}"
+    return ranked(scores)
+
+
+def _chosen(
+    legs: Legs,
+    order: list[tuple[int, float]],
+    documents: Mapping[int, Document],
+    options: SearchOptions,
+) -> list[tuple[int, float]]:
+    """The first k, after the cap of each file and after diversity."""
+    if options.per_file is not None:
+        order = capped(order, {doc: documents[doc].path for doc, _ in order}, options.per_file)
+    if options.diversity is not None:
+        near = order[: max(5 * options.k, 50)]
+        return diversified(near, legs.vectors_of([doc for doc, _ in near]), options.diversity, options.k)
+    return order[: options.k]
+
+
+def _coverage(question: Question, lexical: Mapping[int, float]) -> float:
+    ceiling = sum(term.weight for term in question.lexical.terms)
+    return max(lexical.values(), default=0.0) / ceiling if ceiling else 0.0

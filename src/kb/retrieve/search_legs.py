@@ -1,0 +1,240 @@
+"""The two legs of a search over one snapshot, each exact where that is cheap, and the filters on both."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kb.lexicon import analyze, analyze_query, phrases
+from kb.providers import EmbeddingProvider
+from kb.store.database import Connection
+from kb.store.search import lexical, members, reading, vectors
+from kb.store.search.lexical import LexicalQuery
+from kb.store.search.members import Bits
+from kb.store.search.reading import SearchView
+from kb.store.search.vectors import ModelRow, Vectors
+
+Scores = list[tuple[int, float]]
+
+EXACT_UP_TO = 100_000
+"""Documents of a snapshot up to which every posting of the query is read."""
+BUDGET = 50_000
+"""Postings that are read beyond that, the ones with the greatest possible contribution first."""
+SELECTIVE = 0.03
+"""Share of the documents below which a filtered search reads exactly those that pass."""
+FEW = 2_000
+"""So few documents are always read exactly."""
+EF_SEARCH = 200
+"""Breadth of the HNSW scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """The documents that may be found."""
+
+    bits: Bits
+    count: int
+    narrow: bool
+    """So few that reading them one by one is the cheapest and misses nothing."""
+
+    def numbers(self) -> list[int]:
+        """The documents, rising."""
+        numbers: list[int] = members.numbers(self.bits).tolist()
+        return numbers
+
+
+class FilterCache:
+    """Filters of sealed snapshots, which never change; the most recent ones are kept."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._kept: OrderedDict[Any, Bits] = OrderedDict()
+
+    def get(self, key: Any, make: Any) -> Bits:
+        """The bits under that key, made on first use."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        else:
+            self._kept[key] = make()
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return self._kept[key]
+
+
+_CACHE = FilterCache()
+
+
+@dataclass(slots=True)
+class Question:
+    """A query made ready for a snapshot."""
+
+    text: str
+    lexical: LexicalQuery
+    phrases: list[str]
+    vector: Vectors | None
+
+
+class Legs:
+    """Both legs over one snapshot. `model` and `provider` are None where it is not embedded."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        view: SearchView,
+        model: ModelRow | None = None,
+        provider: EmbeddingProvider | None = None,
+    ) -> None:
+        self._connection = connection
+        self.view = view
+        self.model = model
+        self._provider = provider
+        self._indexed = model is not None and vectors.has_index(connection, model)
+
+    def ask(self, text: str, *, dense: bool) -> Question:
+        """The query's terms, phrases and vector."""
+        terms = analyze_query(text).terms
+        query = lexical.prepare(self._connection, self.view, terms)
+        vector = self._provider.embed_query(text) if dense and self._provider is not None else None
+        return Question(text, query, phrases(text), vector)
+
+    def filter(self, kinds: Sequence[str], path: str | None, quoted: Sequence[str]) -> Filter:
+        """The snapshot's documents of these kinds, under this path, with these phrases."""
+        bits = self.view.members
+        key = (self.view.lineage_id, self.view.ordinal)
+        if kinds:
+            bits = _CACHE.get(
+                (*key, "kinds", *sorted(kinds)), lambda: reading.of_kinds(self._connection, self.view, kinds)
+            )
+        if path is not None:
+            bits = bits & _CACHE.get(
+                (*key, "path", path),
+                lambda: reading.of_paths(self._connection, self.view, path_pattern(path)),
+            )
+        for phrase in quoted:
+            bits = bits & self._with_phrase(phrase, bits)
+        count = self.view.present if bits is self.view.members else members.count(bits)
+        narrow = count < max(FEW, SELECTIVE * self.view.present)
+        return Filter(bits, count, narrow and count < self.view.present)
+
+    def _with_phrase(self, phrase: str, bits: Bits) -> Bits:
+        """Documents that hold the words of a phrase one after the other, whatever stands between them."""
+        query = lexical.prepare(self._connection, self.view, analyze([phrase]).terms)
+        if query.unknown:
+            return np.zeros_like(bits)
+        if query.terms:
+            rarest = min(query.terms, key=lambda term: term.documents)
+            numbers = reading.with_term(self._connection, self.view, rarest.term_id)
+        else:
+            numbers = members.numbers(bits)
+        words = _folded(phrase)
+        found = [
+            doc
+            for doc, text in reading.texts(self._connection, self.view, numbers.tolist())
+            if words in _folded(text)
+        ]
+        return members.from_numbers(np.array(found, dtype=np.int64), len(bits))
+
+    def lexical(self, question: Question, allowed: Filter, limit: int) -> tuple[Scores, bool]:
+        """The best documents by BM25, and whether that is exact."""
+        if allowed.narrow:
+            numbers = allowed.numbers()
+            return lexical.score(self._connection, self.view, question.lexical, numbers, limit), True
+        exact = self.view.present <= EXACT_UP_TO
+        budget = 1 << 40 if exact else _budget(allowed.count / max(self.view.present, 1))
+        found = lexical.search(
+            self._connection,
+            self.view,
+            question.lexical,
+            members=allowed.bits,
+            limit=limit,
+            budget=budget,
+        )
+        return found, exact or question.lexical.postings <= budget
+
+    def dense(self, question: Question, allowed: Filter, limit: int) -> Scores:
+        """The nearest documents by cosine; exact where the filter is narrow or the snapshot small."""
+        if question.vector is None or self.model is None:
+            return []
+        if allowed.narrow:
+            return vectors.similarities(
+                self._connection, self.view, self.model, question.vector, docs=allowed.numbers(), limit=limit
+            )
+        if not self._indexed or self.view.present < vectors.INDEX_FROM:
+            return vectors.scan(
+                self._connection,
+                self.view,
+                self.model,
+                question.vector,
+                members=allowed.bits,
+                limit=limit,
+            )
+        return vectors.nearest(
+            self._connection,
+            self.view,
+            self.model,
+            question.vector,
+            members=allowed.bits,
+            limit=limit,
+            ef_search=EF_SEARCH,
+        )
+
+    def lexical_of(self, question: Question, docs: Sequence[int]) -> Scores:
+        """BM25 of the named documents."""
+        return lexical.score(self._connection, self.view, question.lexical, docs)
+
+    def dense_of(self, question: Question, docs: Sequence[int]) -> Scores:
+        """Cosine of the named documents."""
+        if question.vector is None or self.model is None:
+            return []
+        return vectors.similarities(self._connection, self.view, self.model, question.vector, docs=docs)
+
+    def vectors_of(self, docs: Sequence[int]) -> dict[int, Vectors]:
+        """Vectors of the named documents; empty where the snapshot is not embedded."""
+        if self.model is None:
+            return {}
+        return vectors.of_documents(self._connection, self.view, self.model, docs)
+
+    def documents(self, docs: Sequence[int]) -> list[reading.Document]:
+        """The named documents, in order."""
+        return reading.documents(self._connection, self.view, docs)
+
+    def neighbours(self, docs: Sequence[int]) -> list[tuple[int, int, str]]:
+        """Documents one edge away: (from, to, relation)."""
+        return reading.neighbours(self._connection, self.view, docs)
+
+    def contributions(self, question: Question, docs: Sequence[int]) -> dict[int, dict[str, float]]:
+        """What each term gave to each document's BM25."""
+        return lexical.contributions(self._connection, self.view, question.lexical, docs)
+
+
+def _budget(share: float) -> int:
+    """A filter that keeps little needs more postings for as many that pass it; at most four times."""
+    return int(BUDGET * min(4.0, 1 / max(share, 0.25)))
+
+
+def _folded(text: str) -> str:
+    return " " + " ".join(re.findall(r"\w+", text.lower())) + " "
+
+
+def path_pattern(path: str) -> str:
+    """A folder, a file or a glob (`*` inside a name, `**` across folders) as a regular expression."""
+    path = path.strip().removeprefix("./").rstrip("/")
+    if not path or path == ".":
+        return "^"
+    if not re.search(r"[*?\[]", path):
+        return f"^{_literal(path)}(/|$)"
+    pieces = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", path)
+    body = "".join(pieces.get(part, _literal(part)) for part in parts)
+    anchored = body if "/" in path else f"(.*/)?{body}"
+    return f"^{anchored}(/|$)"
+
+
+def _literal(text: str) -> str:
+    """Text as PostgreSQL's regular expressions read it literally."""
+    return re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", text)
