@@ -62,6 +62,11 @@ def test_a_path_that_does_not_exist_is_refused_in_one_line(where: str, tmp_path:
     assert "\n" not in str(failure.value)
 
 
+def test_the_home_of_a_user_who_does_not_exist_is_refused(home: Path):
+    with pytest.raises(RepositoryError):
+        Repository.open("~nobody-of-that-name/repo", home)
+
+
 def test_a_folder_outside_of_any_repository_is_refused_with_a_hint(tmp_path: Path, home: Path):
     with pytest.raises(RepositoryError, match="is in no git repository") as failure:
         Repository.open(tmp_path, home)
@@ -102,11 +107,12 @@ def test_an_extension_that_libgit2_lacks_is_named(made: GitRepo, home: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
-def test_another_users_repository_is_refused_with_the_way_to_allow_it(made: GitRepo, home: Path):
-    made.write("a.py", "1").commit()
+@pytest.mark.parametrize("where", ["", "pkg", ".git"])
+def test_another_users_repository_is_refused_with_the_way_to_allow_it(where: str, made: GitRepo, home: Path):
+    made.write("pkg/a.py", "1").commit()
     subprocess.run(["chown", "-R", "12345:12345", made.folder], check=True)
     with pytest.raises(RepositoryError, match="belongs to another user") as failure:
-        Repository.open(made.folder, home)
+        Repository.open(made.folder / where, home)
     assert failure.value.hint is not None
     assert f"git config --global --add safe.directory {made.folder}" in failure.value.hint
 

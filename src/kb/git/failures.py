@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +22,11 @@ def open_failure(where: str, error: Exception) -> RepositoryError:
     """Why libgit2 would not open the repository at `where`."""
     text = str(error)
     if "not owned by current user" in text:
+        owned = re.search(r"repository path '(.+)' is not owned", text)
+        folder = (owned[1] if owned else where).rstrip("/")
         return RepositoryError(
-            f"the repository {where} belongs to another user, and git refuses to read it",
-            hint=f"if you trust it: git config --global --add safe.directory {where}",
+            f"the repository {folder} belongs to another user, and git refuses to read it",
+            hint=f"if you trust it: git config --global --add safe.directory {shlex.quote(folder)}",
         )
     if "sha256" in text or "object format" in text:
         return RepositoryError(

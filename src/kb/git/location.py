@@ -30,6 +30,7 @@ def find_local(where: Path) -> LocalRepository:
         UsageError: its path is not UTF-8.
     """
     try:
+        where = where.expanduser()
         if not where.is_dir():
             what = "is not a folder" if where.exists() else "does not exist"
             raise RepositoryError(f"{where} {what}", hint="name a folder inside a git repository")
@@ -39,7 +40,7 @@ def find_local(where: Path) -> LocalRepository:
         opened = open_handle(found)
         git_dir = Path(opened.path or found).resolve()
         workdir = None if opened.is_bare or not opened.workdir else Path(opened.workdir).resolve()
-    except (pygit2.GitError, ValueError, KeyError, OSError) as error:
+    except (pygit2.GitError, ValueError, KeyError, OSError, RuntimeError) as error:
         raise open_failure(str(where), error) from error
     common_dir = _common_dir(git_dir)
     try:

@@ -93,6 +93,7 @@ def _clone(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:
 
 
 def _fetch(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:
+    _sweep(mirror)
     at = [f"--git-dir={mirror}"]
     command = ["fetch", "--quiet", "--prune", "--no-write-fetch-head", "--no-recurse-submodules", "--no-tags"]
     _git([*at, *command, "--", url.fetch_url, *REFSPECS], url, timeout)
@@ -104,6 +105,13 @@ def _fetch(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:
     detached = head.split("\t")[0].strip()
     if detached:
         _git([*at, "update-ref", "--no-deref", "HEAD", detached], url, timeout)
+
+
+def _sweep(mirror: Path) -> None:
+    """Removes what a killed git left in the mirror: nobody else writes there while the lock is held."""
+    for pattern in ("*.lock", "refs/**/*.lock", "objects/info/**/*.lock", "objects/pack/tmp_*"):
+        for left_behind in mirror.glob(pattern):
+            left_behind.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Repository:
         remote = _remote(where)
         if remote is not None:
             return cls._open_remote(remote, home, fetch=fetch, timeout=timeout)
-        local = find_local(Path(where).expanduser())
+        local = find_local(Path(where))
         return cls(str(local.common_dir), *local)
 
     @classmethod
@@ -97,7 +97,7 @@ class Repository:
             UsageError, RepositoryError: as `open`.
         """
         remote = _remote(where)
-        return remote.location if remote is not None else str(find_local(Path(where).expanduser()).common_dir)
+        return remote.location if remote is not None else str(find_local(Path(where)).common_dir)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_store"}

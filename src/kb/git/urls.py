@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from kb.errors import UsageError
 
@@ -37,9 +37,10 @@ class RemoteUrl:
 
     def redact(self, text: str) -> str:
         """The text without this URL's secrets, and without any other credentials in a URL."""
-        for secret in {self.password, self.username, unquote(self.password), unquote(self.username)}:
-            if secret:
-                text = text.replace(secret, "***")
+        for secret in (self.password, self.username):
+            for written in (secret, quote(secret, safe=""), quote(secret)):
+                if written:
+                    text = text.replace(written, "***")
         return ANY_CREDENTIALS.sub("", text)
 
 
@@ -87,7 +88,10 @@ def _network(scheme: str, text: str) -> RemoteUrl:
         return RemoteUrl(f"ssh://{address}{_trimmed(parts.path)}", f"ssh://{address}{parts.path}")
     location = f"{scheme}://{authority}{_trimmed(parts.path)}"
     fetch_url = f"{scheme}://{authority}{parts.path}"
-    return RemoteUrl(location, fetch_url, user, parts.password or "")
+    username, password = unquote(user), unquote(parts.password or "")
+    if not (username + password).isprintable():
+        raise UsageError(f"the credentials of this {scheme} URL hold control characters", hint=HINT)
+    return RemoteUrl(location, fetch_url, username, password)
 
 
 def _file(text: str) -> RemoteUrl:

@@ -2,7 +2,8 @@
 
 First that applies: `excludes` leave a file out; a `.kbignore` line leaves it out, or with `!` keeps it
 whatever the defaults say; where there are `includes`, a file that matches none is left out; vendored
-folders and generated files are left out by default. All patterns have gitignore's syntax.
+folders and generated files are left out by default. All patterns have gitignore's syntax; other than
+in git, an exception also brings back files below a folder that an earlier line leaves out.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, AnyStr
 
 from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from kb.config import RepositoryConfig
 from kb.errors import NotFoundError, UsageError
@@ -53,9 +55,41 @@ GENERATED_HEADER = re.compile(
 COMMENT_LINE = re.compile(rb"\s*(\#|//|/\*|\*|<!--|--|;)")
 HEADER_LINES = 12
 HEADER_BYTES = 2048
-MOST_WILDCARDS = 12
-"""Per pattern: more of them make a regular expression that a hostile path can keep busy for hours."""
+LONGEST_PATH = 1024
+"""Longer paths are left out: nothing real has them, and matching them can be made to cost."""
+LONGEST_PATTERN = 1000
+MOST_DOUBLE_STARS = 3
 MOST_PATTERNS = 10_000
+
+
+class LinearPattern(GitIgnoreSpecPattern):
+    """A gitignore pattern that cannot be made to backtrack for hours by a forged path.
+
+    Within one name the leftmost place for the text between two stars is as good as any other, so the
+    regular expression settles for it: `*a*b` reads a name once, however many stars there are.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def pattern_to_regex(cls, pattern: AnyStr) -> tuple[AnyStr | None, bool | None]:
+        """The regular expression of a pattern, and whether what matches is left out or kept."""
+        regex, include = super().pattern_to_regex(pattern)
+        if isinstance(regex, str):
+            regex = _settling(regex)
+        return regex, include
+
+
+def _settling(regex: str) -> str:
+    """The expression with each star that another star of the same name follows made atomic."""
+    star = "[^/]*"
+    settled, *pieces = regex.split(star)
+    for number, piece in enumerate(pieces, start=1):
+        if number == len(pieces) or "/" in piece.replace("[^/]", ""):
+            settled += star + piece
+        elif piece:
+            settled += f"(?>[^/]*?{piece})"
+    return settled
 
 
 @dataclass(frozen=True)
@@ -87,13 +121,17 @@ class Scope:
                 complaint = pattern_complaint(pattern)
                 if complaint:
                     raise UsageError(f"the pattern {pattern!r} {complaint}", hint="patterns are gitignore's")
-            object.__setattr__(self, name, GitIgnoreSpec.from_lines(patterns, backend="simple"))
+            object.__setattr__(
+                self, name, GitIgnoreSpec.from_lines(patterns, LinearPattern, backend="simple")
+            )
 
     def included(self, path: str) -> str | None:
         """None where the file is indexed, else the reason why not.
 
-        Reasons: `excluded`, `kbignore`, `not_included`, `vendored`, `generated`.
+        Reasons: `path_too_long`, `excluded`, `kbignore`, `not_included`, `vendored`, `generated`.
         """
+        if len(path) > LONGEST_PATH:
+            return "path_too_long"
         if self.excludes and self._excluded.check_file(path).include:
             return "excluded"
         verdict = self._ignored.check_file(path).include if self.kbignore else None
@@ -126,12 +164,14 @@ class Scope:
 
 def pattern_complaint(pattern: str) -> str | None:
     """What is wrong with a gitignore pattern, to follow its name in a sentence; None if nothing is."""
-    if pattern.count("*") > MOST_WILDCARDS:
-        return f"has more than {MOST_WILDCARDS} wildcards"
+    if len(pattern) > LONGEST_PATTERN:
+        return f"is longer than {LONGEST_PATTERN} characters"
+    if pattern.count("**") > MOST_DOUBLE_STARS:
+        return f"has more than {MOST_DOUBLE_STARS} '**'"
     if "\0" in pattern or "\n" in pattern:
         return "holds a line break or NUL"
     try:
-        GitIgnoreSpec.from_lines([pattern], backend="simple")
+        GitIgnoreSpec.from_lines([pattern], LinearPattern, backend="simple")
     except (ValueError, re.error):
         return "is no gitignore pattern"
     return None
