@@ -19,6 +19,8 @@ class Limits(NamedTuple):
 
     max_bytes: int = 2 * 1024 * 1024
     """Blobs above become a `too_large` gap: one 10 MB line took 13 s and 1.9 GB to parse."""
+    max_nodes: int = 1_000_000
+    """Trees of more syntax nodes become a `too_large` gap: each costs some 300 bytes while it is read."""
     max_depth: int = 1000
     """Syntax nested deeper becomes a `too_deep` gap."""
 

@@ -10,9 +10,8 @@ from kb.identity.spans import span_id
 from kb.model.spans import BlobGap, LocatedSpan, Span, SpanKey
 from kb.structure.cited import CitedNodes, Scopes
 from kb.structure.decode import Limits
-from kb.structure.dialects import has_grammar, language_of
+from kb.structure.dialects import language_of
 from kb.structure.facts import Expr, ModuleFacts, SpanRef
-from kb.structure.python import grammar as g
 from kb.structure.python.errors import syntax_gaps
 from kb.structure.python.expressions import Expressions
 from kb.structure.python.module_facts import ModuleReader
@@ -27,7 +26,7 @@ Node = tree_sitter.Node
 class Parse:
     """A blob's tree, spans and facts while it is being read; nothing of it outlives `read_blob`."""
 
-    def __init__(self, source: bytes, dialect: str, limits: Limits) -> None:
+    def __init__(self, source: bytes, dialect: str, root: Node | None, limits: Limits) -> None:
         self.source = source
         self.dialect = dialect
         self.gaps: list[BlobGap] = []
@@ -39,12 +38,12 @@ class Parse:
         self._outline = Outline()
         self._located: dict[SpanKey, LocatedSpan] = {}
         self._lines: TextLines | None = None
-        self._root: Node | None = None
-        if has_grammar(dialect):
-            self._read_tree(g.parser().parse(source).root_node)
+        self._scopes = Scopes(self._outline)
+        self._root = root
+        if root is not None:
+            self._read_tree(root)
 
     def _read_tree(self, root: Node) -> None:
-        self._root = root
         if root.has_error:
             self.gaps += syntax_gaps(root)
         self._outline = outline = read_module(self.source, root, self._limits.max_depth)

@@ -16,6 +16,7 @@ from kb.structure.decode import Limits, decode
 from kb.structure.dialects import PARSER_VERSION, has_grammar
 from kb.structure.facts import MODULE_SOURCE, MODULE_VERSION, encode_payload, encode_span_table
 from kb.structure.parse import Parse
+from kb.structure.python import grammar as g
 
 _FRAMES_PER_LEVEL = 3
 _DEFAULT_LIMITS = Limits()
@@ -64,10 +65,14 @@ def read_blob(
     source = decode(data, limits, python=has_grammar(dialect))
     if isinstance(source, BlobGap):
         return ParsedBlob(oid, dialect, PARSER_VERSION, (), (source,), ())
+    root = g.parser().parse(source).root_node if has_grammar(dialect) else None
+    if root is not None and root.descendant_count > limits.max_nodes:
+        gap = BlobGap("too_large", f"{root.descendant_count} syntax nodes, the limit is {limits.max_nodes}")
+        return ParsedBlob(oid, dialect, PARSER_VERSION, (), (gap,), ())
     with _room_for(limits.max_depth):
-        parse = Parse(source, dialect, limits)
+        parse = Parse(source, dialect, root, limits)
         rows = []
-        if has_grammar(dialect):
+        if root is not None:
             table = encode_span_table(parse.module_table.keys)
             rows.append(FactRow(MODULE_SOURCE, MODULE_VERSION, table, encode_payload(parse.module)))
         for reader in fact_readers:

@@ -28,10 +28,13 @@ _ASYNC = g.token("async")
 
 def module(walk: Walk, root: Node) -> None:
     """Walks a whole file."""
-    children = root.children
     walk.out.append(b"(module")
-    docstring, rest = _without_docstring(walk, children)
-    walk.emit(rest, 1)
+    docstring = None
+    if root.kind_id == g.ERROR_KIND:
+        error(walk, root, 0)
+    else:
+        docstring, rest = _without_docstring(walk, root.children)
+        walk.emit(rest, 1)
     walk.out.append(CLOSE)
     size = len(walk.source)
     lines = len(walk.source.splitlines())

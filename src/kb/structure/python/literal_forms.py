@@ -13,7 +13,7 @@ from kb.structure.python.literals import (
     spelling,
     string_value,
 )
-from kb.structure.python.walk import CLOSE, Handler, Node, Walk, bytes_item, str_item
+from kb.structure.python.walk import CLOSE, Handler, Node, Walk, bytes_item, str_item, text_item
 
 _QUOTE_BYTES = frozenset(b"'\"")
 _EQUALS = g.token("=")
@@ -28,6 +28,9 @@ def _string(walk: Walk, node: Node, depth: int) -> None:
         walk.out.append(str_item(simple))
         return
     how = spelling(text)
+    if not how.quotes:  # Python 2's `x`
+        walk.out += (b"(repr", text_item(text), CLOSE)
+        return
     if how.formatted or how.template:
         _formatted(walk, (node,), depth)
         return
@@ -144,7 +147,7 @@ def _is_plain_string(source: bytes, node: Node) -> bool:
         if source[node.start_byte] in _QUOTE_BYTES:
             return True
         how = spelling(source[node.start_byte : node.end_byte])
-        return not (how.is_bytes or how.formatted or how.template)
+        return how.quotes > 0 and not (how.is_bytes or how.formatted or how.template)
     if node.kind_id == g.CONCATENATED_STRING:
         return all(_is_plain_string(source, part) for part in node.children if part.kind_id not in g.EXTRAS)
     return False

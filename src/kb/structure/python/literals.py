@@ -50,7 +50,7 @@ class Spelling(NamedTuple):
 
 
 _UNSPELLED = Spelling(raw=False, is_bytes=False, formatted=False, template=False, begin=0, quotes=0)
-"""Only inside a region with a syntax error."""
+"""Python 2's backquotes, which the grammar takes for a string."""
 
 
 def spelling(text: bytes) -> Spelling:
