@@ -42,12 +42,12 @@ class Finder:
             return _EXTERNAL
         folder = parent(path) if name.loose else ""
         own = name.dotted.partition(".")[0] if "." in name.dotted or name.is_package else ""
-        key = ("place", name.root, folder, own, dotted)
+        key = ("place", name.root, folder, own, name.in_package, dotted)
         return self._ask.remember(key, lambda: self._place(name, folder, own, dotted), _EXTERNAL)
 
     def _place(self, name: ModuleName, folder: str, own: str, dotted: str) -> Place:
         top, _, rest = dotted.partition(".")
-        if top == own:
+        if top == own and (name.in_package or self._stands(name.root, dotted)):
             return Place("internal", name.root)
         if top in STDLIB:
             # `from test.helpers import x` cannot mean the standard library where only a root has that module.
@@ -112,11 +112,9 @@ class Finder:
         name = self._ask.name(path)
         folder = parent(path)
         for _ in range(level - 1):
-            if name is None or folder == name.root or not folder:
-                return Place("unknown"), None, "." * level + dotted
-            folder = parent(folder)
-        if name is None or (folder == name.root and not dotted):
-            return Place("unknown"), None, "." * level + dotted
+            folder = parent(folder) if name is not None and folder != name.root else ""
+        if name is None or folder == name.root or not folder:
+            return Place("unknown"), None, "." * level + dotted  # beyond the top-level package
         stem = join(folder, dotted.replace(".", "/")) if dotted else folder
         found = self._ask.module(stem)
         inside = stem[len(name.root) + 1 :] if name.root else stem

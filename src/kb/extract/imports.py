@@ -83,7 +83,7 @@ def _draft(file: FileView, importer: str, imported: str, group: _Group) -> Artif
     }
     if group.loaded is not None:
         body["module"] = group.loaded.qualified
-    if group.name is not None and found.kind != "module":
+    if group.name is not None and (found.kind != "module" or group.name == "*"):
         body["name"] = group.name
     if found.kind:
         body["kind"] = found.kind

@@ -68,6 +68,8 @@ class ModuleName(NamedTuple):
     """Folder that the dotted name starts from; "" is the repository's top."""
     loose: bool
     """The file's folder is not a package, so its siblings are importable only where it is run."""
+    in_package: bool = False
+    """The first part of the name is a regular package: all of its modules are below this root."""
 
 
 class Found(NamedTuple):
@@ -242,7 +244,8 @@ class Layout:
             prefix = self._root_prefix(root, parts, path) + kind
         if stub_package:
             parts = [parts[0].removesuffix("-stubs"), *parts[1:]]
-        return ModuleName(".".join(parts), is_package, prefix, root, not self.is_package(folder))
+        in_package = self.is_package(join(root, relative.partition("/")[0]))
+        return ModuleName(".".join(parts), is_package, prefix, root, not self.is_package(folder), in_package)
 
     def _form_prefix(self, path: str, stem: str, is_package: bool, *, stub_package: bool) -> str:
         """`stub:` for a stub beside its source, `file:` for a module that a package hides."""

@@ -45,7 +45,9 @@ class Resolver:
             return Resolution("internal", written, "unresolved", spelled=written, confidence=50)
         if name is None:
             return _at(_module(found, place), written)
-        exported = self.export(found, name)
+        # `from . import items` in a package's own `__init__` binds the very name that it asks for.
+        own = self._submodule(parent(path), name) if found.path == path and found.name.is_package else None
+        exported = own or self.export(found, name)
         if exported is None:
             return Resolution("internal", written, "unresolved", spelled=written, confidence=50)
         return _at(_weakened(exported, place), written)
