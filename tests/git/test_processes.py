@@ -10,6 +10,9 @@ import pytest
 from kb.git.repository import Repository
 from tests.gitrepo import GitRepo
 
+# Forking is what is tested here; Python 3.12 and later warn of it where the test runner has threads.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 
 @pytest.fixture
 def filled(made: GitRepo) -> GitRepo:

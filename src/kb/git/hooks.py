@@ -46,7 +46,7 @@ def hooks_folder(where: Path) -> Path:
     local = find_local(where)
     with reading(local.git_dir):
         configured = pygit2.Repository(str(local.git_dir)).config
-        named = configured.get("core.hooksPath", None)
+        named = configured["core.hooksPath"] if "core.hooksPath" in configured else None
     if named is None:
         return local.common_dir / "hooks"
     folder = Path(named).expanduser()
