@@ -46,10 +46,9 @@ def hooks_folder(where: Path) -> Path:
     local = find_local(where)
     with reading(local.git_dir):
         configured = pygit2.Repository(str(local.git_dir)).config
-        named = configured["core.hooksPath"] if "core.hooksPath" in configured else None
-    if named is None:
-        return local.common_dir / "hooks"
-    folder = Path(named).expanduser()
+        if "core.hooksPath" not in configured:
+            return local.common_dir / "hooks"
+        folder = Path(configured["core.hooksPath"]).expanduser()
     return folder if folder.is_absolute() else (local.workdir or local.git_dir) / folder
 
 
