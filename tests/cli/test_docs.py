@@ -10,6 +10,11 @@ import pytest
 from kb.cli.main import kb
 from kb.cli.reference import main, reference
 from kb.config import Settings
+from kb.model.served import Freshness, Provenance, Unit
+from kb.retrieve.gaps import GapList
+from kb.retrieve.show import Shown
+from kb.retrieve.status import Status
+from kb.snapshot.requests import IndexReport
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -122,3 +127,26 @@ def test_every_link_between_pages_leads_somewhere():
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+@pytest.mark.parametrize(
+    ("document", "record"),
+    [
+        ("kb.index/1", IndexReport),
+        ("kb.show/1", Shown),
+        ("kb.gaps/1", GapList),
+        ("kb.status/1", Status),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_field_of_a_document_is_documented(document, record):
+    shown = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
+    (row,) = [line for line in shown.splitlines() if line.startswith(f"| `{document}`")]
+    fields = record.model_fields if hasattr(record, "model_fields") else record.__dataclass_fields__
+    assert [name for name in fields if f"`{name}`" not in row] == []
+
+
+def test_every_field_of_the_unit_is_documented():
+    shown = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").partition("## The unit")[2]
+    fields = {name for model in (Unit, Provenance, Freshness) for name in model.model_fields}
+    assert {name for name in fields if f"`{name}`" not in shown} == set()
