@@ -35,8 +35,20 @@ VERSION = "5.2"
 def fetch(into: Path) -> Path:
     """Django's source distribution, unpacked."""
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation",
-         f"django=={VERSION}", "-d", str(into)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "--no-build-isolation",
+            f"django=={VERSION}",
+            "-d",
+            str(into),
+        ],
         check=True,
     )
     with tarfile.open(next(into.glob("*.tar.gz"))) as archive:
@@ -138,13 +150,17 @@ def leaf_edits(parts: object, folder: Path, edits: int) -> list[float]:
     leaf = folder / "django/utils/lorem_ipsum.py"
     for number in range(edits):
         text = leaf.read_text()
-        leaf.write_text(text.replace('COMMON_P = (', f'COMMON_P = (  # {number}\n', 1) + f"\n\nEDIT_{number} = {number}\n")
+        leaf.write_text(
+            text.replace("COMMON_P = (", f"COMMON_P = (  # {number}\n", 1) + f"\n\nEDIT_{number} = {number}\n"
+        )
         git(folder, "commit", "-q", "-a", "-m", f"edit {number}")
         started = time.perf_counter()
         report = index_repository(parts, IndexRequest(repo=str(folder)))  # type: ignore[arg-type]
         times.append(time.perf_counter() - started)
         assert report.incremental, report
-        print(f"    edit {number}: {times[-1]:.3f} s, {report.linked_files} files, {report.linked_homes} homes linked")
+        print(
+            f"    edit {number}: {times[-1]:.3f} s, {report.linked_files} files, {report.linked_homes} homes linked"
+        )
     return times
 
 
@@ -167,8 +183,12 @@ def measure(parts: object, folder: Path, jobs: int) -> None:
         cpu, started = cpu_seconds(), time.perf_counter()
         report = index_repository(parts, IndexRequest(repo=str(folder), jobs=jobs))  # type: ignore[arg-type]
         wall, cpu = time.perf_counter() - started, cpu_seconds() - cpu
-    print(f"full index: wall {wall:.2f} s = {wall / parse:.2f}x raw parse; kb's CPU {cpu:.2f} s = {cpu / parse:.2f}x")
-    print(f"    {report.files} files, {report.spans} spans, {report.artifacts} artifacts, {report.gap_count} gaps")
+    print(
+        f"full index: wall {wall:.2f} s = {wall / parse:.2f}x raw parse; kb's CPU {cpu:.2f} s = {cpu / parse:.2f}x"
+    )
+    print(
+        f"    {report.files} files, {report.spans} spans, {report.artifacts} artifacts, {report.gap_count} gaps"
+    )
     print(f"peak memory of kb's processes: {memory.peak_mb:.0f} MB (limit 600)")
     with parts.database.reader() as connection:  # type: ignore[attr-defined]
         size_mb = connection.execute("SELECT pg_database_size(current_database()) / 1e6").fetchone()[0]

@@ -46,7 +46,6 @@ def test_symbols_are_found_under_their_dotted_names(parts: TestParts, shop: GitR
     report = index(parts, shop)
     symbols = set(keys_of(parts.database, report.sha, "symbol"))
     assert {
-        "symbol:shop.orders",
         "symbol:shop.orders.Order",
         "symbol:shop.orders.Order.total",
         "symbol:shop.orders.Order.pay",

@@ -63,7 +63,7 @@ class Worker:
 
     def parse(self, keys: Sequence[ParseKey]) -> int:
         """Parses and stores blobs; the number of them."""
-        limits = Limits(max_blob_bytes=self.spec.max_blob_bytes)
+        limits = Limits(max_bytes=self.spec.max_blob_bytes)
         batch = []
         for oid, dialect in keys:
             data = self.spec.repository.read(oid)

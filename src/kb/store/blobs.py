@@ -8,8 +8,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from kb.identity.spans import NORMALIZATION_VERSION
 from kb.model.spans import ParsedBlob
+from kb.store.content import copy_rows, put_spans
 from kb.store.staging import StageTable
 
 ParseKey = tuple[str, str]
@@ -23,78 +23,22 @@ _BLOBS = StageTable(
         ("size", "int8"),
         ("dialect", "text"),
         ("parser_version", "text"),
-        ("coverage_id", "int4"),
     ],
 )
-_SPANS = StageTable(
-    "stage_span",
-    [
-        ("no", "int4"),
-        ("span_id", "bytea"),
-        ("language", "text"),
-        ("kind", "text"),
-        ("symbol_path", "text"),
-        ("fingerprint", "bytea"),
-        ("n", "int4"),
-        ("start_byte", "int4"),
-        ("end_byte", "int4"),
-        ("start_line", "int4"),
-        ("end_line", "int4"),
-    ],
-)
-_GAPS = StageTable(
-    "stage_gap",
-    [
-        ("no", "int4"),
-        ("seq", "int4"),
-        ("reason", "text"),
-        ("start_line", "int4"),
-        ("end_line", "int4"),
-        ("detail", "text"),
-    ],
-)
-_FACTS = StageTable(
-    "stage_fact",
-    [("no", "int4"), ("source", "text"), ("version", "int4"), ("spans", "bytea"), ("payload", "bytea")],
-)
-_KEYS = StageTable(
-    "stage_fact_key", [("no", "int4"), ("source", "text"), ("version", "int4"), ("key", "text")]
-)
-
-_INSERTS: tuple[LiteralString, ...] = (
+_ENSURE: tuple[LiteralString, ...] = (
     """INSERT INTO blob (oid, size)
        SELECT oid, max(size) FROM stage_blob GROUP BY oid ORDER BY oid ON CONFLICT DO NOTHING""",
-    """INSERT INTO parse (blob_id, dialect, parser_version)
-       SELECT DISTINCT b.blob_id, s.dialect, s.parser_version FROM stage_blob s JOIN blob b USING (oid)
-       ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING""",
-    """CREATE TEMP TABLE IF NOT EXISTS stage_parse (no int4, parse_id int8, coverage_id int4)
-       ON COMMIT DELETE ROWS""",
-    """INSERT INTO stage_parse
-       SELECT s.no, p.parse_id, s.coverage_id FROM stage_blob s JOIN blob b USING (oid)
-       JOIN parse p ON p.blob_id = b.blob_id AND p.dialect = s.dialect
-        AND p.parser_version = s.parser_version""",
-    """INSERT INTO code_span
-           (span_id, language, kind, symbol_path, fingerprint, normalization_version)
-       SELECT DISTINCT ON (span_id)
-              span_id, language, kind, symbol_path, fingerprint, %(normalization)s
-       FROM stage_span ORDER BY span_id ON CONFLICT DO NOTHING""",
-    """INSERT INTO span_occurrence
-           (parse_id, span_pk, n, start_byte, end_byte, start_line, end_line)
-       SELECT p.parse_id, c.span_pk, s.n, s.start_byte, s.end_byte, s.start_line, s.end_line
-       FROM stage_span s JOIN stage_parse p USING (no) JOIN code_span c USING (span_id)
-       ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING""",
-    """INSERT INTO gap (parse_id, seq, reason, start_line, end_line, detail)
-       SELECT p.parse_id, g.seq, g.reason, g.start_line, g.end_line, g.detail
-       FROM stage_gap g JOIN stage_parse p USING (no) ORDER BY 1, 2 ON CONFLICT DO NOTHING""",
-    """INSERT INTO fact (parse_id, source, version, spans, payload)
-       SELECT p.parse_id, f.source, f.version, f.spans, f.payload
-       FROM stage_fact f JOIN stage_parse p USING (no) ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING""",
-    """INSERT INTO fact_key (parse_id, source, version, key)
-       SELECT p.parse_id, k.source, k.version, k.key
-       FROM stage_fact_key k JOIN stage_parse p USING (no) ORDER BY 1, 2, 3, 4 ON CONFLICT DO NOTHING""",
-    """INSERT INTO fact_coverage (parse_id, coverage_id)
-       SELECT parse_id, coverage_id FROM stage_parse ORDER BY 1, 2 ON CONFLICT DO NOTHING""",
+    """CREATE TEMP TABLE IF NOT EXISTS stage_parse (parse_id int8) ON COMMIT DELETE ROWS""",
+    """WITH inserted AS (
+           INSERT INTO parse (blob_id, dialect, parser_version)
+           SELECT DISTINCT b.blob_id, s.dialect, s.parser_version FROM stage_blob s JOIN blob b USING (oid)
+           ORDER BY 1, 2, 3 ON CONFLICT DO NOTHING RETURNING parse_id)
+       INSERT INTO stage_parse SELECT parse_id FROM inserted""",
 )
+_PARSES: LiteralString = """
+    SELECT s.no, p.parse_id, n.parse_id IS NOT NULL FROM stage_blob s JOIN blob b USING (oid)
+    JOIN parse p ON p.blob_id = b.blob_id AND p.dialect = s.dialect AND p.parser_version = s.parser_version
+    LEFT JOIN stage_parse n ON n.parse_id = p.parse_id"""
 
 
 def coverage_id(connection: psycopg.Connection[Any], sources: Iterable[str]) -> int:
@@ -120,7 +64,7 @@ def missing_parses(
     with connection.transaction():
         _BLOBS.fill(
             connection,
-            ((0, bytes.fromhex(oid), 0, dialect, parser_version, 0) for oid, dialect in keys),
+            ((0, bytes.fromhex(oid), 0, dialect, parser_version) for oid, dialect in keys),
         )
         rows = connection.execute(
             """SELECT DISTINCT encode(s.oid, 'hex'), s.dialect
@@ -147,46 +91,118 @@ def put_parsed(
     `coverage` maps a dialect to the `coverage_id` of the fact sources that were run on its blobs.
     """
     with connection.transaction():
-        _BLOBS.fill(
-            connection,
-            (
-                (no, bytes.fromhex(blob.oid), size, blob.dialect, blob.parser_version, coverage[blob.dialect])
-                for no, (blob, size) in enumerate(batch)
-            ),
+        parses = _put_parses(connection, batch)
+        spans = {place.span.span_id: place.span for blob, _ in parses.values() for place in blob.occurrences}
+        keys = put_spans(connection, spans)
+        old = [parse_id for parse_id, (_, new) in parses.items() if not new]
+        _copy_occurrences(connection, parses, keys, _known_occurrences(connection, old))
+        fresh = [(parse_id, blob) for parse_id, (blob, new) in parses.items() if new]
+        _copy_gaps(connection, fresh)
+        _copy_facts(connection, parses, _known_facts(connection, old))
+        connection.execute(
+            """INSERT INTO fact_coverage (parse_id, coverage_id)
+               SELECT * FROM unnest(%s::int8[], %s::int8[]) ORDER BY 1, 2 ON CONFLICT DO NOTHING""",
+            (list(parses), [coverage[blob.dialect] for blob, _ in parses.values()]),
         )
-        _SPANS.fill(
-            connection,
-            (
-                (no, *place.span, place.n, *place[2:])
-                for no, (blob, _) in enumerate(batch)
-                for place in blob.occurrences
-            ),
-        )
-        _GAPS.fill(
-            connection,
-            (
-                (no, seq, gap.reason, gap.start_line, gap.end_line, gap.detail)
-                for no, (blob, _) in enumerate(batch)
-                for seq, gap in enumerate(blob.gaps)
-            ),
-        )
-        _FACTS.fill(
-            connection,
-            (
-                (no, row.source, row.version, row.spans, row.payload)
-                for no, (blob, _) in enumerate(batch)
-                for row in blob.facts
-            ),
-        )
-        _KEYS.fill(
-            connection,
-            (
-                (no, row.source, row.version, key)
-                for no, (blob, _) in enumerate(batch)
-                for row in blob.facts
-                for key in row.keys
-            ),
-        )
-        parameters = {"normalization": NORMALIZATION_VERSION}
-        for statement in _INSERTS:
-            connection.execute(statement, parameters)
+
+
+def _put_parses(
+    connection: psycopg.Connection[Any], batch: Sequence[tuple[ParsedBlob, int]]
+) -> dict[int, tuple[ParsedBlob, bool]]:
+    """Parse id -> the blob, and whether its parse was stored just now."""
+    _BLOBS.fill(
+        connection,
+        (
+            (no, bytes.fromhex(blob.oid), size, blob.dialect, blob.parser_version)
+            for no, (blob, size) in enumerate(batch)
+        ),
+    )
+    for statement in _ENSURE:
+        connection.execute(statement)
+    rows = connection.execute(_PARSES).fetchall()
+    return {int(parse_id): (batch[no][0], bool(new)) for no, parse_id, new in rows}
+
+
+def _known_occurrences(
+    connection: psycopg.Connection[Any], parse_ids: list[int]
+) -> set[tuple[int, int, int]]:
+    """(parse, span, n) that are there: another extractor may cite more spans of a parse that is known."""
+    rows = connection.execute(
+        "SELECT parse_id, span_pk, n FROM span_occurrence WHERE parse_id = ANY(%s::int8[])", (parse_ids,)
+    ).fetchall()
+    return {(int(parse_id), int(span), int(n)) for parse_id, span, n in rows}
+
+
+def _known_facts(connection: psycopg.Connection[Any], parse_ids: list[int]) -> set[tuple[int, str, int]]:
+    rows = connection.execute(
+        "SELECT parse_id, source, version FROM fact WHERE parse_id = ANY(%s::int8[])", (parse_ids,)
+    ).fetchall()
+    return {(int(parse_id), str(source), int(version)) for parse_id, source, version in rows}
+
+
+def _copy_occurrences(
+    connection: psycopg.Connection[Any],
+    parses: Mapping[int, tuple[ParsedBlob, bool]],
+    keys: Mapping[bytes, int],
+    known: set[tuple[int, int, int]],
+) -> None:
+    copy_rows(
+        connection,
+        "span_occurrence",
+        {
+            "parse_id": "int8",
+            "span_pk": "int8",
+            "n": "int4",
+            "start_byte": "int4",
+            "end_byte": "int4",
+            "start_line": "int4",
+            "end_line": "int4",
+        },
+        (
+            (parse_id, key, *place[1:])
+            for parse_id, (blob, _) in parses.items()
+            for place in blob.occurrences
+            if (parse_id, key := keys[place.span.span_id], place.n) not in known
+        ),
+    )
+
+
+def _copy_gaps(connection: psycopg.Connection[Any], fresh: Sequence[tuple[int, ParsedBlob]]) -> None:
+    copy_rows(
+        connection,
+        "gap",
+        {
+            "parse_id": "int8",
+            "seq": "int4",
+            "reason": "text",
+            "detail": "text",
+            "start_line": "int4",
+            "end_line": "int4",
+        },
+        ((parse_id, seq, *gap) for parse_id, blob in fresh for seq, gap in enumerate(blob.gaps)),
+    )
+
+
+def _copy_facts(
+    connection: psycopg.Connection[Any],
+    parses: Mapping[int, tuple[ParsedBlob, bool]],
+    known: set[tuple[int, str, int]],
+) -> None:
+    rows = [
+        (parse_id, row)
+        for parse_id, (blob, _) in parses.items()
+        for row in blob.facts
+        if (parse_id, row.source, row.version) not in known
+    ]
+    copy_rows(
+        connection,
+        "fact",
+        {"parse_id": "int8", "source": "text", "version": "int4", "spans": "bytea", "payload": "bytea"},
+        ((parse_id, row.source, row.version, row.spans, row.payload) for parse_id, row in rows),
+    )
+    copy_rows(
+        connection,
+        "fact_key",
+        {"parse_id": "int8", "source": "text", "version": "int4", "key": "text"},
+        ((parse_id, row.source, row.version, key) for parse_id, row in rows for key in row.keys),
+    )

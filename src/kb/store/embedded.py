@@ -104,7 +104,7 @@ class EmbeddedServer:
         if not self.data.exists():
             return False
         with self._locked():
-            return self._stop()
+            return self._stop(signal.SIGINT)  # "fast": sessions end, a checkpoint is written
 
     def status(self) -> EmbeddedStatus:
         """Whether the server runs, and where it keeps its things; starts nothing."""
@@ -117,7 +117,7 @@ class EmbeddedServer:
         if not self.folder.exists():
             return
         with self._locked():
-            self._stop()
+            self._stop(signal.SIGQUIT)  # "immediate": what would be written is deleted anyway
             shutil.rmtree(self.data, ignore_errors=True)
             shutil.rmtree(self.socket_folder, ignore_errors=True)
             self.log.unlink(missing_ok=True)
@@ -249,11 +249,11 @@ class EmbeddedServer:
             if found is None:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
 
-    def _stop(self) -> bool:
+    def _stop(self, how: signal.Signals) -> bool:
         pid = self._living_pid()
         if pid is None:
             return False
-        os.kill(pid, signal.SIGINT)  # "fast": sessions end, a checkpoint is written
+        os.kill(pid, how)
         deadline = time.monotonic() + _START_SECONDS
         while self._living_pid() == pid:
             if time.monotonic() > deadline:

@@ -401,7 +401,7 @@ def check_changed(
     at = {"lineage": lineage_id, "ordinal": ordinal, "paths": list(paths)}
     unlocated = connection.execute(
         """WITH checked AS (
-               SELECT a.artifact_pk FROM stage_artifact s JOIN artifact a USING (artifact_id)
+               SELECT artifact_pk FROM stage_entry
                UNION
                SELECT g.artifact_pk FROM unnest(%(paths)s::text[]) AS c (path) JOIN path p USING (path)
                JOIN grounding_location g ON g.lineage_id = %(lineage)s AND g.path_id = p.path_id
@@ -418,7 +418,9 @@ def check_changed(
         at,
     ).fetchall()
     doubled = connection.execute(
-        "WITH checked AS (SELECT DISTINCT logical_key FROM stage_artifact)" + _DOUBLED, at
+        "WITH checked AS (SELECT DISTINCT logical_key FROM stage_entry JOIN artifact USING (artifact_pk))"
+        + _DOUBLED,
+        at,
     ).fetchall()
     _refuse(unlocated, dangling, doubled)
 
