@@ -195,3 +195,17 @@ def test_two_roots_that_define_one_name_are_told_apart_in_keys():
         "import:services/one:app.main->services/one:app.thing",
         "import:services/two:app.main->services/two:app.thing",
     }
+
+
+def test_a_name_that_a_module_has_from_elsewhere_is_still_imported_from_the_module():
+    shown = Snapshot(
+        {
+            "db/__init__.py": "",
+            "db/base.py": "from sqlite3 import dbapi2 as Database\n",
+            "db/ops.py": "from .base import Database\n",
+        },
+        ids=["imports"],
+    )
+    body = of(shown, "db.ops")["db.base.Database"]
+    assert (body["target"], body["module"]) == ("internal", "db.base")
+    assert (body["defined"], body["definition"]) == ("stdlib", "sqlite3.dbapi2")

@@ -67,7 +67,7 @@ def _grouped(file: FileView, world: WorldView) -> dict[str, _Group]:
         imported = f"{found.spelled}.*" if statement.name == "*" else found.spelled
         group = groups.get(imported)
         if group is None:
-            loaded = world.loaded(file.path, statement) if found.target == "internal" else None
+            loaded = world.loaded(file.path, statement)
             group = groups[imported] = _Group(found, loaded, statement.name)
         group.statements.append(statement)
     return groups
@@ -78,11 +78,13 @@ def _draft(file: FileView, importer: str, imported: str, group: _Group) -> Artif
     body: dict[str, Any] = {
         "importer": file.module_name,
         "imported": imported,
-        "target": found.target,
+        "target": found.target if group.loaded is None else "internal",
         "resolution": found.how,
     }
     if group.loaded is not None:
         body["module"] = group.loaded.qualified
+        if found.target != "internal":
+            body["defined"] = found.target  # the module itself has the name from elsewhere
     if group.name is not None and (found.kind != "module" or group.name == "*"):
         body["name"] = group.name
     if found.kind:
