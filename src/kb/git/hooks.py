@@ -48,7 +48,7 @@ def hooks_folder(where: Path) -> Path:
         configured = pygit2.Repository(str(local.git_dir)).config
         if "core.hooksPath" not in configured:
             return local.common_dir / "hooks"
-        folder = Path(configured["core.hooksPath"]).expanduser()
+        folder = Path(str(configured["core.hooksPath"])).expanduser()
     return folder if folder.is_absolute() else (local.workdir or local.git_dir) / folder
 
 
