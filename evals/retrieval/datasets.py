@@ -16,7 +16,8 @@ class TextSet(NamedTuple):
     name: str
     source: str
     """Kind of source, as fusion is calibrated by: `document`, `chat`, `code`."""
-    documents: dict[str, str]
+    documents: dict[str, tuple[str, str]]
+    """Id to title and text; the text begins with the title."""
     queries: dict[str, str]
     relevant: dict[str, dict[str, int]]
 
@@ -29,7 +30,7 @@ def text_set(name: str) -> TextSet:
     documents = {}
     for row in _rows(folder / "corpus.jsonl"):
         title, text = row["title"], row["text"]
-        documents[row["_id"]] = text if not title or text.startswith(title) else f"{title}\n{text}"
+        documents[row["_id"]] = (title, f"{title}\n{text}" if title else text)
     relevant: dict[str, dict[str, int]] = {}
     for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, document, grade = line.split("\t")

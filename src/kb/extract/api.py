@@ -37,6 +37,11 @@ class ParseView(Protocol):
         """Every `call` node of the file in source order, collected while fingerprinting."""
         ...
 
+    @property
+    def definition_ranges(self) -> Sequence[tuple[int, int, str]]:
+        """(start byte, end byte, symbol path) of every definition, decorators included, by (start, -end)."""
+        ...
+
     def scope_of(self, node: tree_sitter.Node) -> str:
         """symbol_path of the innermost definition that holds the node; "" at module level."""
         ...

@@ -8,11 +8,8 @@ from kb.lexicon.analysis import Analysis, analyze
 def document_terms(logical_key: str, title: str, text: str) -> Analysis:
     """Terms of the text, of the title, and of the logical key without its kind.
 
-    The key holds the names that people and programs know the thing by (module, class, route, path), so
-    these count once more than the text alone would count them.
+    Title and key hold the names that people and programs know the thing by, so these words count once
+    more than the text alone would count them.
     """
     _, _, name = logical_key.partition(":")
-    parts = [text, name or logical_key]
-    if not text.startswith(title):
-        parts.append(title)
-    return analyze(parts)
+    return analyze((text, title, name or logical_key))

@@ -30,6 +30,8 @@ class OnnxProvider:
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        # Threads that wait by spinning take the cores from the database beside them.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session: Any = onnxruntime.InferenceSession(
             str(_model_file(folder)), options, providers=["CPUExecutionProvider"]
         )

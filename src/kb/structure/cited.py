@@ -40,7 +40,7 @@ class Scopes:
             assert record.place is not None
             ranges.append((record.place.start_byte, record.place.end_byte, record.symbol_path))
         ranges.sort(key=lambda item: (item[0], -item[1]))
-        self._ranges = ranges
+        self.ranges = ranges
         self._starts = [start for start, _, _ in ranges]
         self._outer: list[int] = []
         """Index of the range that holds each range; -1 for none."""
@@ -55,9 +55,9 @@ class Scopes:
         """symbol_path of the innermost definition that holds the node; "" for none."""
         end = node.end_byte
         at = bisect_right(self._starts, node.start_byte) - 1
-        while at >= 0 and self._ranges[at][1] < end:
+        while at >= 0 and self.ranges[at][1] < end:
             at = self._outer[at]
-        return self._ranges[at][2] if at >= 0 else ""
+        return self.ranges[at][2] if at >= 0 else ""
 
 
 class CitedNodes:

@@ -42,6 +42,8 @@ DIALECTS: dict[str, Dialect] = {
         Dialect("setup-cfg", "ini", has_grammar=False),
         Dialect("requirements", "requirements", has_grammar=False),
         Dialect("lockfile", "lockfile", has_grammar=False),
+        Dialect("markdown", "markdown", has_grammar=False),
+        Dialect("rst", "rst", has_grammar=False),
     )
 }
 
@@ -65,7 +67,14 @@ _BY_PATTERN: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Patterns that match a whole path, lower case; asked second, in order."""
 
-_BY_SUFFIX: dict[str, str] = {".py": "python", ".pyw": "python", ".pyi": "python-stub"}
+_BY_SUFFIX: dict[str, str] = {
+    ".py": "python",
+    ".pyw": "python",
+    ".pyi": "python-stub",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".rst": "rst",
+}
 """File name suffixes, lower case; asked last."""
 
 

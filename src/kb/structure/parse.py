@@ -78,6 +78,11 @@ class Parse:
         return self._outline.calls
 
     @property
+    def definition_ranges(self) -> Sequence[tuple[int, int, str]]:
+        """(start byte, end byte, symbol path) of every definition, decorators included, by (start, -end)."""
+        return self._scopes.ranges if self._root is not None else ()
+
+    @property
     def occurrences(self) -> tuple[LocatedSpan, ...]:
         """Every span of the blob, cited ones included, by (start, -end) and then identity."""
         return tuple(
