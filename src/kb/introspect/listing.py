@@ -61,22 +61,30 @@ def _name(handler: Any) -> str:
     return f"{getattr(handler, '__module__', '')}.{qualified}"
 
 
+def _opened(routes: Any) -> Any:
+    """The routes with those of included routers in their place (newer FastAPI keeps a tree of them)."""
+    try:
+        contexts = importlib.import_module("fastapi.routing").iter_route_contexts
+    except (ImportError, AttributeError):
+        return routes
+    return contexts(routes)
+
+
 def _starlette(routes: Any, prefix: str) -> list[Route]:
     found: list[Route] = []
-    for route in routes:
+    for route in _opened(routes):
+        original = getattr(route, "original_route", route)
         path = prefix + (getattr(route, "path", "") or "")
-        inner = getattr(route, "routes", None)
-        if inner is not None and not hasattr(route, "endpoint"):
+        endpoint = getattr(route, "endpoint", None)
+        inner = getattr(original, "routes", None)
+        if endpoint is not None:
+            methods = sorted(getattr(route, "methods", None) or _class_methods(original))
+            found.append({"path": path, "methods": methods, "handler": _name(endpoint), "name": route.name})
+        elif inner:
             found.extend(_starlette(inner, path))
-        elif hasattr(route, "endpoint"):
-            methods = sorted(getattr(route, "methods", None) or _class_methods(route))
-            found.append(
-                {"path": path, "methods": methods, "handler": _name(route.endpoint), "name": route.name}
-            )
         else:
-            found.append(
-                {"path": path, "methods": [], "handler": _name(getattr(route, "app", route)), "name": ""}
-            )
+            app = getattr(original, "app", original)
+            found.append({"path": path, "methods": [], "handler": _name(app), "name": ""})
     return found
 
 

@@ -47,10 +47,26 @@ class Annotation:
     place: Place
     metadata: tuple[tuple[Expr, Place], ...] = ()
 
-    @property
-    def text(self) -> str:
-        """The type as normalised source."""
-        return render(self.type)
+
+def type_text(linker: Linker, annotation: Annotation) -> str:
+    """The type as one line, each class by its own simple name whatever the file imports it as."""
+    return render(_simplified(linker, annotation.place, annotation.type))
+
+
+def _simplified(linker: Linker, place: Place, expr: Expr | None) -> Expr | None:
+    if expr is None:
+        return None
+    if expr.kind == "name":
+        found = linker.find(place, expr.value)
+        whole = found.symbol_path if found is not None and found.kind == "class" else last(expr.value)
+        return Expr("name", whole)
+    if expr.kind == "subscript" and last(dotted(expr)) == "Literal":
+        return expr
+    if expr.kind in ("subscript", "binop", "list", "tuple"):
+        return Expr(
+            expr.kind, expr.value, tuple(_simplified(linker, place, item) or item for item in expr.items)
+        )
+    return expr
 
 
 def open_annotation(linker: Linker, place: Place, expr: Expr | None, depth: int = 0) -> Annotation:

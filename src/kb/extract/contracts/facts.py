@@ -114,7 +114,7 @@ def read(parse: ParseView, vocabulary: Vocabulary) -> ContractFacts | None:
     sites = [*reader.sites(), *stated]
     if not sites and not aliases:
         return None
-    return ContractFacts(tuple(sites), tuple(reader.locals()), aliases)
+    return ContractFacts(tuple(sites), tuple(reader.locals()), (*aliases, *reader.chained))
 
 
 def _stated(parse: ParseView) -> Iterator[Site]:
@@ -204,6 +204,8 @@ class _Reader:
         self.which: dict[int, int] = {}
         self.seen: dict[str, int] = {}
         self.functions: dict[int, tuple[tree_sitter.Node, str]] = {}
+        self.chained: list[tuple[str, str]] = []
+        """`router = users_router = APIRouter()`: (first assigned, other name)."""
 
     def sites(self) -> list[Site]:
         found: list[Site] = []
@@ -339,8 +341,12 @@ class _Reader:
 
     def _assigned(self, statement: tree_sitter.Node, direct: bool, found: dict[str, Any]) -> None:
         left = statement.child_by_field_name("left")
-        if left is not None and left.type in ("identifier", "attribute") and "container" not in found:
-            found.setdefault("target" if direct else "owner", self._text(left))
+        if left is None or left.type not in ("identifier", "attribute") or "container" in found:
+            return
+        name = self._text(left)
+        if direct and "target" in found:
+            self.chained.append((found["target"], name))
+        found.setdefault("target" if direct else "owner", name)
 
     def _loops(self, node: tree_sitter.Node) -> Iterator[Loop]:
         clauses = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kb.extract.contracts.annotations import Annotation, classes_in, open_annotation
+from kb.extract.contracts.annotations import Annotation, classes_in, open_annotation, type_text
 from kb.extract.contracts.facts import Site, last_of, target_keys
 from kb.extract.contracts.handlers import (
     Handler,
@@ -225,6 +225,7 @@ class _Operation:
             said = self.linker.text(self.place, self.options.get(name))
             details[name] = said.value if said.how != "dynamic" else None
         details["root_path"] = self._root_path()
+        details["schema_of"] = self._schema_of()
         for part in taken.body.values():
             for model in part.models:
                 attach_model(self.linker, route, model, "request_model")
@@ -292,6 +293,13 @@ class _Operation:
                 return self.linker.text(holder.place, keyword(site.expr, "root_path")).value
         return ""
 
+    def _schema_of(self) -> str:
+        """The mounted application in whose schema the operation stands, "" for the outermost one."""
+        for number in range(len(self.mount.inclusions) - 1, -1, -1):
+            if self.mount.inclusions[number].kind == "mount":
+                return self.routers.label(self.mount.holders[number + 1])
+        return ""
+
     # -- responses
 
     def _responses(self, route: Route, validates: bool) -> None:
@@ -312,8 +320,8 @@ class _Operation:
         if class_name and class_name not in _JSON:
             entry["response_class"] = class_name
         if model is not None and model.type is not None and json and not code.startswith(_NO_BODY):
-            entry["type"] = model.text
-            route.details["response_model"] = model.text
+            entry["type"] = type_text(self.linker, model)
+            route.details["response_model"] = type_text(self.linker, model)
             self._attach_models(route, entry, model)
         responses[code] = entry
         route.details["status_code"] = code
@@ -351,7 +359,7 @@ class _Operation:
             for name, item in pairs(inner[0]) if inner is not None and inner[0].kind == "dict" else ():
                 if name.kind == "str" and name.value == "model" and item is not None and inner is not None:
                     annotation = open_annotation(self.linker, inner[1], item)
-                    entry["type"] = annotation.text
+                    entry["type"] = type_text(self.linker, annotation)
                     self._attach_models(route, entry, annotation)
                 elif (
                     name.kind == "str"

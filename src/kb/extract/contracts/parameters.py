@@ -14,6 +14,7 @@ from kb.extract.contracts.annotations import (
     is_scalar,
     model_of,
     open_annotation,
+    type_text,
 )
 from kb.extract.contracts.place import Found, Linker, Place, keyword
 from kb.extract.expressions import argument, brief, dotted, is_false, is_true, keywords, last, text_of
@@ -113,12 +114,10 @@ class Collector:
         annotation = open_annotation(self.linker, place, param.annotation)
         marker: tuple[Expr, Place] | None = None
         default = param.default
-        in_default = self._marker(default, place)
         for item, where in annotation.metadata:
             if self._marker(item, where):
                 marker = (item, where)
-        if in_default:
-            assert default is not None
+        if default is not None and self._marker(default, place):
             marker, default = (default, place), None
         name = self._marker(*marker) if marker else ""
         if marker and name in _DEPENDS:
@@ -136,7 +135,7 @@ class Collector:
             value = self.linker.value(place, expr) if last(expr.value) not in _MARKERS else None
             return self._marker(*value) if value is not None and value[0].kind == "call" else ""
         found = self.linker.find(place, expr.value)
-        if found is not None and found.internal:
+        if found is not None and found.internal and not found.qualified.startswith("fastapi."):
             return ""
         name = last(found.qualified) if found is not None else last(expr.value)
         return name if name in _MARKERS else ""
@@ -166,8 +165,7 @@ class Collector:
             value = self.linker.value(marker[1], call)
             call = value[0] if value is not None else None
         if call is not None and default is None:
-            given = argument(call, "default", 0)
-            default = given if given is not None else keyword(call, "default_factory")
+            default = argument(call, "default", 0) or keyword(call, "default_factory")
         required = default is None or (default.kind == "const" and default.value == "...")
         if not kind:
             kind = self._inferred(name, annotation)
@@ -205,14 +203,14 @@ class Collector:
                     inner.alias.replace("_", "-") if convert and inner.alias == inner.name else inner.alias
                 )
                 self._file(
-                    alias, place, inner.required and required, inner.annotation.text, inner.default, via,
+                    alias, place, inner.required and required, type_text(self.linker, inner.annotation), inner.default, via,
                     model=model.qualified,
                 )  # fmt: skip
             return
         alias = text_of(options.get("validation_alias")) or text_of(options.get("alias"))
         outer = alias or (name.replace("_", "-") if convert else name)
         self._file(
-            outer, place, required or kind == "Path", annotation.text, None if required else default, via,
+            outer, place, required or kind == "Path", type_text(self.linker, annotation), None if required else default, via,
             hidden=is_false(options.get("include_in_schema")), deprecated=is_true(options.get("deprecated")),
         )  # fmt: skip
         self.taken.models.extend(classes_in(self.linker, annotation.place, annotation.type))
@@ -248,7 +246,7 @@ class Collector:
             BodyField(
                 outer,
                 _BODIES[kind],
-                annotation.text or "Any",
+                type_text(self.linker, annotation) or "Any",
                 required,
                 is_true(options.get("embed")),
                 text_of(options.get("media_type")) or "",
@@ -356,22 +354,27 @@ class Collector:
             return
         scheme = self.linker.derives(maker, SCHEMES)
         if scheme is not None:
-            self._scheme(text_of(keyword(call, "scheme_name")) or last(maker.qualified), maker, scopes)
-            if maker.internal:
-                self.taken.dependencies.setdefault(maker.qualified, maker)
+            self._scheme(text_of(keyword(call, "scheme_name")) or last(maker.qualified), scopes)
+            if maker.internal and maker.kind == "class":
+                self._instance(maker, scopes)
             return
         if not maker.internal:
             self.taken.unresolved.append(f"dependency {brief(call)} is made outside of the repository")
             return
-        self.taken.dependencies.setdefault(maker.qualified, maker)
         if maker.kind == "class":
-            inner = self.linker.member(maker, "__call__")
-            if inner is not None and inner.definition is not None:
-                self.signature(inner.definition, inner.place, bound=True, scopes=scopes, via=maker.qualified)
+            self._instance(maker, scopes)
             return
-        self._closure(maker, scopes, depth)
+        self.taken.dependencies.setdefault(maker.qualified, maker)
+        self._closure(maker, scopes)
 
-    def _closure(self, maker: Found, scopes: tuple[str, ...], depth: int) -> None:
+    def _instance(self, maker: Found, scopes: tuple[str, ...]) -> None:
+        """An instance of an internal class: what is called is its `__call__`."""
+        self.taken.dependencies.setdefault(maker.qualified, maker)
+        inner = self.linker.member(maker, "__call__")
+        if inner is not None and inner.definition is not None:
+            self.signature(inner.definition, inner.place, bound=True, scopes=scopes, via=maker.qualified)
+
+    def _closure(self, maker: Found, scopes: tuple[str, ...]) -> None:
         """The function that a factory defines and returns: its only inner one, else one that is unknown."""
         view = self.linker.view(maker.path)
         prefix = f"{maker.symbol_path}.<locals>."
@@ -390,8 +393,8 @@ class Collector:
 
     def _external(self, found: Found, scopes: tuple[str, ...]) -> None:
         name = last(found.qualified)
-        if found.qualified in SCHEMES:
-            self._scheme(name, found, scopes)
+        if self.linker.derives(found, SCHEMES):
+            self._scheme(name, scopes)
         elif name in ("OAuth2PasswordRequestForm", "OAuth2PasswordRequestFormStrict"):
             self.taken.dependencies.setdefault(found.qualified, None)
             for field_name, type_text, required in _PASSWORD_FORM:
@@ -402,7 +405,7 @@ class Collector:
             self.taken.dependencies.setdefault(found.qualified, None)
             self.taken.unresolved.append(f"parameters of {found.qualified}")
 
-    def _scheme(self, name: str, maker: Found, scopes: tuple[str, ...]) -> None:
+    def _scheme(self, name: str, scopes: tuple[str, ...]) -> None:
         known = self.taken.security.setdefault(name, [])
         known.extend(scope for scope in scopes if scope not in known)
 

@@ -58,6 +58,10 @@ class Found:
     kind: str = ""
     definition: Definition | None = None
     assignment: Assignment | None = None
+    spelled: str = ""
+    """The dotted name by which it was reached, before re-exports were followed."""
+    key: str = ""
+    """Logical key of its own artifact."""
 
     @property
     def place(self) -> Place:
@@ -135,6 +139,8 @@ class Linker:
 
     def symbol_key(self, found: Found) -> str:
         """Logical key of a definition's symbol artifact."""
+        if found.key:
+            return found.key
         view = self.view(found.path)
         if view is None:
             return f"symbol:{found.qualified}"
@@ -154,18 +160,19 @@ class Linker:
 
     def _find(self, answer: Resolution, dotted: str) -> Found | None:
         if answer.target in ("external", "stdlib"):
-            return Found(answer.qualified or dotted, internal=False)
-        if answer.target != "internal" or answer.path is None:
+            return Found(answer.qualified or dotted, internal=False, spelled=answer.spelled)
+        if answer.target != "internal" or answer.path is None or answer.kind == "attribute":
             return None
         if not answer.symbol_path:
             return Found(answer.qualified, True, answer.path, "", "module")
-        return self.at(answer.path, answer.symbol_path, answer.qualified)
+        found = self.at(answer.path, answer.symbol_path)
+        return found and replace(found, spelled=answer.spelled, key=answer.key)
 
-    def at(self, path: str, symbol_path: str, qualified: str = "") -> Found | None:
+    def at(self, path: str, symbol_path: str) -> Found | None:
         """What a symbol path is bound to in a file."""
-        if not qualified:
-            view = self.view(path)
-            qualified = f"{view.module_name}.{symbol_path}" if view is not None else symbol_path
+        view = self.view(path)
+        module = view.module_name if view is not None else ""
+        qualified = f"{module}.{symbol_path}" if module else symbol_path
         bound = self.world.definition(path, symbol_path)
         if bound is None:
             return None
@@ -190,10 +197,11 @@ class Linker:
         return found.qualified if found is not None else dotted
 
     def derives(self, found: Found, names: frozenset[str]) -> str | None:
-        """The first of `names` that an internal class derives from, or that an external name is."""
-        if not found.internal:
-            return found.qualified if found.qualified in names else None
-        if found.kind != "class":
+        """The first of `names` that a class is or, where it is internal, derives from."""
+        for name in (found.qualified, found.spelled):
+            if name in names:
+                return name
+        if not found.internal or found.kind != "class":
             return None
         return self.world.is_subclass(found.path, found.symbol_path, names)
 
@@ -257,12 +265,12 @@ class Linker:
             for local in facts[0].locals:
                 if scope and local.scope == scope and local.name == name:
                     return local.value, place.at(scope)
-            if scope and place.path == self.file.path:
-                for definition in self.file.module.definitions:
-                    if definition.symbol_path == scope:
-                        for param in definition.params:
-                            if param.name == name and param.default is not None:
-                                return param.default, place.at(scope_around(scope))
+            around = self.at(place.path, scope) if scope else None
+            for param in (
+                around.definition.params if around is not None and around.definition is not None else ()
+            ):
+                if param.name == name and param.default is not None:
+                    return param.default, place.at(scope_around(scope))
         return None
 
     def text(self, place: Place, expr: Expr | None, depth: int = 0) -> Text:
@@ -293,7 +301,10 @@ class Linker:
     def _named_text(self, place: Place, name: str, depth: int) -> Text:
         local = self.local(place, name)
         if local is not None:
-            return self.text(local[1], local[0], depth + 1)
+            said = self.text(local[1], local[0], depth + 1)
+            return Text(
+                said.value, worst(said.how, APPROXIMATE)
+            )  # a caller may pass, a branch may assign another
         found = self.find(place, name)
         if found is not None and found.assignment is not None:
             return self._assigned_text(found, depth)

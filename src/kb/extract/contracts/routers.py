@@ -138,13 +138,12 @@ class Routers:
         found = self.linker.find(place, call.value)
         if found is None:
             return None
-        if not found.internal:
-            known = self.kinds.get(found.qualified)
-            return known or (self._simple.get(last(found.qualified)) if "." in found.qualified else None)
-        if found.kind == "class":
-            base = self.linker.derives(found, self._names)
-            return self.kinds[base] if base else None
-        return None
+        base = self.linker.derives(found, self._names)
+        if base is not None:
+            return self.kinds[base]
+        # Another distribution's router of a well-known name (`fastapi_utils.APIRouter`) is taken for one.
+        simple = self._simple.get(last(found.qualified)) if not found.internal else None
+        return simple if "." in found.qualified else None
 
     def site_of(self, holder: Holder) -> Site | None:
         """The call that makes the holder; None for a list and for what a function is handed."""
@@ -198,6 +197,10 @@ class Routers:
         if found is not None and found.assignment is not None:
             return self._assigned(found, depth)
         head, _, attribute = name.rpartition(".")
+        if attribute == "router" and head and found is None:
+            owner = self.holder(place, Expr("name", head), depth + 1)
+            if owner is not None:
+                return owner  # the router inside an application
         if attribute == "urls" and head:
             router = self.holder(place, Expr("name", head), depth + 1)
             if router is not None and router.role == ROUTER:
@@ -234,20 +237,16 @@ class Routers:
 
     def _handed(self, place: Place, name: str) -> Holder | None:
         """A parameter of the function around: an application that its caller hands over."""
-        view = self.linker.view(place.path)
-        if "." in name or not place.scope or view is None or place.path != self.linker.file.path:
-            facts = self.linker.facts(place.path)
-            view = facts[1] if facts is not None and place.scope and "." not in name else None
-        if view is None:
+        if "." in name:
             return None
         for scope in scopes_outward(place.scope):
-            for definition in view.module.definitions if scope else ():
-                if definition.symbol_path != scope:
-                    continue
-                for param in definition.params:
-                    if param.name == name:
-                        kind = self._annotated(place.at(scope_around(scope)), param.annotation)
-                        return Holder(place.path, scope, name, kind.framework if kind else "", HANDED)
+            around = self.linker.at(place.path, scope) if scope else None
+            for param in (
+                around.definition.params if around is not None and around.definition is not None else ()
+            ):
+                if param.name == name:
+                    kind = self._annotated(place.at(scope_around(scope)), param.annotation)
+                    return Holder(place.path, scope, name, kind.framework if kind else "", HANDED)
         return None
 
     def _annotated(self, place: Place, annotation: Expr | None) -> Kind | None:
@@ -264,6 +263,12 @@ class Routers:
         value = found.assignment.value if found.assignment is not None else None
         if value is None:
             return None
+        if value.kind == "call":
+            facts = self.linker.facts(found.path)
+            for first, other in facts[0].aliases if facts is not None else ():
+                chained = self._in_file(place, first) if other == name else None
+                if chained is not None:
+                    return chained
         if value.kind in ("name", "call", "attr"):
             return self.holder(place, value, depth + 1)
         if value.kind in ("list", "tuple", "binop"):
@@ -360,10 +365,16 @@ class Routers:
                 for way in above
             )
         if site.owner:
-            return self.mounts(Holder(path, site.scope, site.owner, "", LIST))
+            made = self._owning(Place(path, site.scope), site.owner)
+            return self.mounts(made or Holder(path, site.scope, site.owner, "", LIST))
         return (
             Mount(Root(self.label(Holder(path, site.scope, "", "", LIST)), False, path), Text(""), (), ()),
         )
+
+    def _owning(self, place: Place, owner: str) -> Holder | None:
+        """The application whose own list an element is added to (`app.router.routes.append(...)`)."""
+        name = owner.removesuffix(".routes").removesuffix(".router")
+        return self.holder(place, Expr("name", name)) if name != owner else None
 
     def _above(self, path: str, site: Site) -> tuple[Mount, ...]:
         """Ways to what a call that holds elements hangs on: a method's receiver, or where it stands."""

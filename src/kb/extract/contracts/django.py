@@ -1,0 +1,292 @@
+"""Django: URL configurations with includes and converters, function and class-based views.
+
+Path and prefix come from `path`, `re_path` and `include`; which methods a view answers comes from its
+decorators or its class. Django REST framework's views are described by `drf`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kb.extract.contracts import drf_views
+from kb.extract.contracts.facts import Site, last_of, names_of, target_keys
+from kb.extract.contracts.handlers import Handler, attach, ground_header, named
+from kb.extract.contracts.place import APPROXIMATE, Found, Linker, Place, Text, worst
+from kb.extract.contracts.route import Route
+from kb.extract.contracts.routers import Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.starlette import ground_mount
+from kb.extract.contracts.templates import from_angles, from_regex
+from kb.extract.expressions import argument, brief, dotted, last, positional
+from kb.structure.facts import Expr, ModuleFacts
+
+_ENTRIES = frozenset({"path", "re_path", "url"})
+_PREFIXING = _ENTRIES | {"include", "i18n_patterns"}
+_VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
+
+_REQUIRE = {
+    "require_GET": ("GET",),
+    "require_POST": ("POST",),
+    "require_safe": ("GET", "HEAD"),
+}
+_GENERIC = {
+    "View": (), "TemplateView": ("GET",), "ListView": ("GET",), "DetailView": ("GET",),
+    "BaseListView": ("GET",), "BaseDetailView": ("GET",), "ArchiveIndexView": ("GET",),
+    "YearArchiveView": ("GET",), "MonthArchiveView": ("GET",), "WeekArchiveView": ("GET",),
+    "DayArchiveView": ("GET",), "TodayArchiveView": ("GET",), "DateDetailView": ("GET",),
+    "FormView": ("GET", "POST", "PUT"), "CreateView": ("GET", "POST", "PUT"),
+    "UpdateView": ("GET", "POST", "PUT"), "DeleteView": ("DELETE", "GET", "POST", "PUT"),
+    "RedirectView": ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
+    "LoginView": ("GET", "POST", "PUT"), "LogoutView": ("POST",), "PasswordChangeView": ("GET", "POST", "PUT"),
+    "PasswordChangeDoneView": ("GET",), "PasswordResetView": ("GET", "POST", "PUT"),
+    "PasswordResetDoneView": ("GET",), "PasswordResetConfirmView": ("GET", "POST", "PUT"),
+    "PasswordResetCompleteView": ("GET",), "JavaScriptCatalog": ("GET",), "ProcessFormView": ("GET", "POST", "PUT"),
+}  # fmt: skip
+
+
+class Django:
+    """The framework module of Django."""
+
+    name = "django"
+    callees = _PREFIXING
+    decorators: frozenset[str] = frozenset()
+    constructors: dict[str, str] = {}
+
+    def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
+        """`include:=<module>` for an include by string, `include:<name>` for one by reference."""
+        target = _included(site)
+        if target is None:
+            return
+        if target.kind == "tuple" and target.items:
+            target = target.items[0]
+        if target.kind == "str":
+            yield f"include:={target.value}"
+        elif target.kind in ("name", "call", "attr"):
+            yield from target_keys(site, target, module)
+        elif target.kind not in ("list", "binop"):
+            yield "include:*"
+        elif target.kind == "binop":
+            for item in target.items:
+                yield from (f"include:{name}" for name in names_of(item, module))
+
+    def includes(self, routers: Routers, path: str, site: Site) -> Iterator[tuple[Expr, Inclusion]]:
+        """`path(prefix, include(target))`, where the target is not written inside the call."""
+        target = _included(site)
+        if target is None or target.kind == "list":
+            return
+        for place in routers.linker.runs(path, site):
+            prefix = _pattern(routers.linker, place, site)
+            yield target, Inclusion(path, site, "include", prefix, place, element=True)
+
+    def own_prefix(self, routers: Routers, holder: Holder) -> Text:
+        """None: prefixes stand at the includes."""
+        return Text("")
+
+    def element_prefix(self, routers: Routers, place: Place, site: Site) -> Text | None:
+        """What `path(prefix, include([...]))` and `i18n_patterns(...)` put before what they hold."""
+        name = last_of(site.expr)
+        if name in _ENTRIES:
+            return _pattern(routers.linker, place, site)
+        if name == "i18n_patterns":
+            return Text("{language}/", APPROXIMATE)
+        return Text("") if name == "include" else None
+
+    def routes(self, routers: Routers) -> Iterator[Route]:
+        """The url entries of the linked file that name a view."""
+        linker = routers.linker
+        path = linker.file.path
+        for site in linker.own.sites:
+            if site.handler or last_of(site.expr) not in _ENTRIES or not _is_entry(linker, site):
+                continue
+            if _included(site) is not None:
+                if self._foreign(routers, site):
+                    yield from self._included_elsewhere(routers, site)
+                continue
+            for place in linker.runs(path, site):
+                local = _pattern(linker, place, site)
+                view = argument(site.expr, "view", 1)
+                for mount in routers.element_mounts(path, site):
+                    yield from self._entry(routers, site, place, local, view, mount)
+
+    def _entry(
+        self, routers: Routers, site: Site, place: Place, local: Text, view: Expr | None, mount: Mount
+    ) -> Iterator[Route]:
+        linker = routers.linker
+        handler = named(linker, place, view)
+        template, parameters = _template(mount.prefix + local)
+        operations = list(_operations(linker, place, handler, view))
+        for method, answering in operations:
+            route = Route("django", method, template, mount.root, handler.name)
+            route.conditional = mount.conditional or site.branch == "if"
+            route.stand_on(linker.file.ground(site.span, "route"))
+            self._attach(linker, route, handler, answering)
+            ground_mount(routers, route, mount)
+            route.details["parameters"] = parameters
+            name = argument(site.expr, "name", 3)
+            route.details["name"] = linker.text(place, name).value if name is not None else None
+            if handler.found is not None:
+                drf_views.describe(linker, route, handler.found, method, answering)
+            yield route
+
+    @staticmethod
+    def _attach(linker: Linker, route: Route, handler: Handler, answering: Found | None) -> None:
+        found = handler.found
+        if found is not None and found.kind == "class":
+            route.stand_on(ground_header(linker, found, "view"))
+            route.docstring = found.definition.docstring if found.definition is not None else None
+        if answering is not None and answering.definition is not None:
+            handler = Handler(handler.name, answering, ground_header(linker, answering, "handler"))
+        attach(linker, route, handler)
+
+    @staticmethod
+    def _foreign(routers: Routers, site: Site) -> bool:
+        """Whether an include names something that is not in the repository, or cannot be told."""
+        target = _included(site)
+        if target is None or target.kind in ("list", "binop"):
+            return False
+        places = routers.linker.runs(routers.linker.file.path, site)
+        return all(routers.holder(place, target) is None for place in places)
+
+    @staticmethod
+    def _included_elsewhere(routers: Routers, site: Site) -> Iterator[Route]:
+        """One artifact that says that routes of another distribution (or of a dynamic list) are below."""
+        linker = routers.linker
+        target = _included(site)
+        said = (target.value if target is not None and target.kind == "str" else brief(target)) or "dynamic"
+        for place in linker.runs(linker.file.path, site):
+            local = _pattern(linker, place, site)
+            for mount in routers.element_mounts(linker.file.path, site):
+                template, _ = _template(mount.prefix + local)
+                route = Route("django", "INCLUDE", template, mount.root, said)
+                route.stand_on(linker.file.ground(site.span, "route"))
+                ground_mount(routers, route, mount)
+                route.unresolved.append(f"the routes of {said}")
+                route.conditional = mount.conditional or site.branch == "if"
+                yield route
+
+
+def _is_entry(linker: Linker, site: Site) -> bool:
+    """Whether the call is Django's (`path` is also a method of much else)."""
+    if not site.expr.value:
+        return False
+    found = linker.find(Place(linker.file.path, site.scope), site.expr.value)
+    return found is not None and found.qualified.startswith("django.")
+
+
+def _included(site: Site) -> Expr | None:
+    """What an entry includes: the argument of `include(...)`, or `x.urls` in its place; None for a view."""
+    if last_of(site.expr) not in _ENTRIES:
+        return None
+    view = argument(site.expr, "view", 1)
+    if view is None:
+        return None
+    if view.kind == "call" and last(view.value) == "include":
+        given = positional(view)
+        return given[0] if given else argument(view, "arg")
+    if view.kind == "name" and view.value.endswith(".urls"):
+        return view
+    if view.kind == "tuple" and view.items and view.items[0].kind in ("name", "list"):
+        return view.items[0]
+    return None
+
+
+def _pattern(linker: Linker, place: Place, site: Site) -> Text:
+    """The entry's own part of the path, a regular expression marked by a leading `^`-less group as is."""
+    said = linker.text(place, argument(site.expr, "route", 0) or argument(site.expr, "regex"))
+    if last_of(site.expr) == "path":
+        return said
+    plain, parameters, exact = from_regex(said.value)
+    for entry in parameters:
+        plain = plain.replace("{" + entry["name"] + "}", "<" + entry["name"] + ">", 1)
+    return Text(plain, said.how if exact else worst(said.how, APPROXIMATE))
+
+
+def _template(text: Text) -> tuple[Text, list[dict[str, object]]]:
+    plain, parameters = from_angles("/" + text.value)
+    return Text(plain, text.how), parameters
+
+
+def _operations(
+    linker: Linker, place: Place, handler: Handler, view: Expr | None
+) -> Iterator[tuple[str, Found | None]]:
+    """Methods that a view answers, each with the method of its class that does."""
+    actions = _actions(linker, place, view)
+    found = handler.found
+    if found is None:
+        yield "ANY", None
+    elif actions:
+        for verb, action in actions.items():
+            yield verb.upper(), linker.member(found, action)
+    elif not found.internal:
+        for verb in (
+            _GENERIC.get(last(found.qualified)) or drf_views.generic_methods(found.qualified) or ("ANY",)
+        ):
+            yield verb, None
+    elif found.kind == "class":
+        yield from _class_methods(linker, found)
+    else:
+        for verb in _function_methods(linker, found, view):
+            yield verb, None
+
+
+def _actions(linker: Linker, place: Place, view: Expr | None) -> dict[str, str]:
+    """`as_view({"get": "list"})`."""
+    if view is None or view.kind != "call":
+        return {}
+    given = argument(view, "actions", 0)
+    found = linker.value(place, given) if given is not None and last(view.value) == "as_view" else None
+    if found is None or found[0].kind != "dict":
+        return {}
+    items = found[0].items
+    return {
+        key.value: value.value
+        for key, value in zip(items[::2], items[1::2], strict=False)
+        if key.kind == "str"
+    }
+
+
+def _class_methods(linker: Linker, found: Found) -> Iterator[tuple[str, Found | None]]:
+    own = {verb: linker.member(found, verb) for verb in _VERBS if verb != "options"}
+    methods: dict[str, Found | None] = {
+        verb.upper(): member for verb, member in own.items() if member is not None
+    }
+    for base in ancestors(linker, found):
+        if not base.internal:
+            for verb in _GENERIC.get(last(base.qualified)) or drf_views.generic_methods(base.qualified) or ():
+                methods.setdefault(verb, None)
+    allowed = linker.member(found, "http_method_names")
+    if allowed is not None and allowed.assignment is not None:
+        texts = linker.texts(allowed.place, allowed.assignment.value)
+        if texts is not None:
+            methods = {verb: member for verb, member in methods.items() if verb.lower() in texts}
+    yield from sorted(methods.items()) if methods else [("ANY", None)]
+
+
+def ancestors(linker: Linker, found: Found, depth: int = 0) -> Iterator[Found]:
+    """Every base class as far as it is known, depth first."""
+    if depth > 8 or found.kind != "class" or not found.internal:
+        return
+    for base in linker.bases(found):
+        yield base
+        yield from ancestors(linker, base, depth + 1)
+
+
+def _function_methods(linker: Linker, found: Found, view: Expr | None) -> tuple[str, ...]:
+    """Methods that decorators of a function view let through, `ANY` where they say nothing."""
+    decorators = (
+        [decorator.expr for decorator in found.definition.decorators] if found.definition is not None else []
+    )
+    wrappers = []
+    while view is not None and view.kind == "call":  # require_POST(view) in the url entry itself
+        wrappers.append(
+            view if last(view.value) in ("require_http_methods", "api_view") else Expr("name", view.value)
+        )
+        view = next((item for item in view.items[1:] if item.kind in ("call", "name")), None)
+    for expr in (*decorators, *wrappers):
+        name = last(dotted(expr))
+        if name in _REQUIRE:
+            return _REQUIRE[name]
+        if name in ("require_http_methods", "api_view") and expr.kind == "call":
+            given = positional(expr)
+            texts = linker.texts(found.place, given[0]) if given else ["GET"]
+            return tuple(sorted(text.upper() for text in texts)) if texts else ("ANY",)
+    return ("ANY",)
