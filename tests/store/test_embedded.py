@@ -18,7 +18,9 @@ import pytest
 
 from kb.errors import DatabaseError
 from kb.store import accounts, binaries
+from kb.store.database import Database
 from kb.store.embedded import SYSTEM_FOLDER, EmbeddedServer, is_postgres
+from tests.store.rows import insert_grounded
 
 ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not ROOT, reason="is about what root does")
@@ -193,6 +195,36 @@ def test_a_server_that_cannot_start_says_why(server: EmbeddedServer) -> None:
         server.ensure_running()
 
 
+def test_an_owner_without_superuser_rights_makes_schema_and_roles(server: EmbeddedServer) -> None:
+    # What docs/schema.md says about a server of one's own, on a cluster that has never seen kb's roles.
+    with psycopg.connect(
+        server.ensure_running().owner.replace("/kb?", "/postgres?"), autocommit=True
+    ) as admin:
+        for statement in (
+            "DROP DATABASE kb",
+            "DROP ROLE kb_writer, kb_reader",
+            "CREATE ROLE kb_admin LOGIN CREATEROLE",
+            "CREATE DATABASE kb OWNER kb_admin",
+        ):
+            admin.execute(statement)
+    with psycopg.connect(server.urls().owner) as superuser:
+        superuser.execute("CREATE EXTENSION vector")
+    database = Database.at(server.urls().owner.replace("kb_owner", "kb_admin"))
+
+    database.ensure_ready()
+
+    with database.writer() as connection:
+        span = insert_grounded(connection, "one", "a")
+        connection.execute("DELETE FROM artifact_derived_from")
+        with pytest.raises(psycopg.Error, match="stand on no span"):
+            connection.commit()
+    with database.reader() as connection:
+        row = connection.execute("SELECT current_user::text, artifact_pk FROM artifact").fetchone()
+    assert row == ("kb_reader", span)
+    with Database.at(server.urls().reader).reader() as connection:
+        assert connection.execute("SHOW default_transaction_read_only").fetchone() == ("on",)
+
+
 def test_reset_leaves_nothing_and_the_next_start_makes_it_anew(server: EmbeddedServer) -> None:
     server.database().ensure_ready()
     server.reset()
@@ -213,18 +245,13 @@ def test_a_folder_without_programs_is_refused_with_what_to_set(tmp_path: Path) -
     assert "KB_PG_BINDIR" in str(caught.value.hint)
 
 
-def test_named_programs_are_used_instead_of_the_wheels(short_folder: Path, server: EmbeddedServer) -> None:
-    bindir = (
-        binaries.install_for_other_users(Path("/var/lib/kb")).bindir if ROOT else binaries.locate(None).bindir
-    )
-    named = EmbeddedServer(short_folder / "named", bindir, short_folder / "system")
-    try:
-        named.ensure_running()
-        executable = Path(f"/proc/{named.status().pid}/exe")
-        if executable.parent.exists():
-            assert executable.resolve() == (bindir / "postgres").resolve()
-    finally:
-        named.reset()
+def test_named_programs_are_used_instead_of_the_wheels(server: EmbeddedServer, programs: Path | None) -> None:
+    # As root every server here names its programs; otherwise none does, and the wheel's are used in place.
+    expected = programs or binaries.locate(None).bindir
+    server.ensure_running()
+    executable = Path(f"/proc/{server.status().pid}/exe")
+    if executable.parent.exists():
+        assert executable.resolve() == (expected / "postgres").resolve()
 
 
 @as_root

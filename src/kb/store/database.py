@@ -248,7 +248,7 @@ def _prepare(connection: Connection, role: Role) -> None:
         statements.append(sql.SQL("SET default_transaction_read_only = on"))
     connection.execute(_SEARCH_PATH)
     connection.execute(sql.SQL("; ").join(statements))
-    if role != "kb_owner" and connection.info.user != role:
+    if role not in {"kb_owner", connection.info.user}:
         try:
             connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue) as error:
