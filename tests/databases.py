@@ -116,22 +116,23 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def empty_database(server_url: str) -> Iterator[Database]:
     """A new database without a schema."""
-    yield from _fresh(server_url, "template0")
+    yield from fresh_database(server_url, "template0")
 
 
 @pytest.fixture
 def database(server_url: str, template: str) -> Iterator[Database]:
     """A new database with the current schema and no rows, for one test."""
-    yield from _fresh(server_url, template)
+    yield from fresh_database(server_url, template)
 
 
 @pytest.fixture
 def second_database(server_url: str, template: str) -> Iterator[Database]:
     """Another one, for tests that compare two."""
-    yield from _fresh(server_url, template)
+    yield from fresh_database(server_url, template)
 
 
-def _fresh(server_url: str, origin: str) -> Iterator[Database]:
+def fresh_database(server_url: str, origin: str) -> Iterator[Database]:
+    """Yields a new database made from the template `origin`, and drops it when it is resumed."""
     name = f"kb_test_{os.getpid()}_{next(_numbers)}"
     with _administer(server_url) as admin:
         admin.execute(f"CREATE DATABASE {name} TEMPLATE {origin}")
