@@ -207,6 +207,10 @@ class WorldView(Protocol):
         """What attribute `name` of the module at `path` is: bound there, a submodule, or by a star."""
         ...
 
+    def exported_names(self, path: str) -> Sequence[str]:
+        """Names that the module at `path` lists in `__all__`, else binds without an underscore."""
+        ...
+
     def star_names(self, path: str, imported: Any) -> Sequence[str] | None:
         """Names that a star import of the file at `path` binds, sorted; None where that cannot be told."""
         ...

@@ -19,6 +19,7 @@ GROUP = "kb.extractors"
 BUILTIN = (
     "kb.extract.symbols:SymbolsExtractor",
     "kb.extract.imports:ImportsExtractor",
+    "kb.extract.surface:SurfaceExtractor",
     "kb.extract.passages:PassagesExtractor",
 )
 """Those that come with kb, in the order in which they link. A new one is one module and one line here."""

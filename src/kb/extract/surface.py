@@ -6,14 +6,14 @@ in a package what it imports from the same repository (a re-export), or anywhere
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kb.extract.api import FactOutput, FileView, ParseView, Resolution, WorldView
 from kb.extract.expressions import LONGEST, render
 from kb.extract.signatures import signature
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
-from kb.structure.facts import Assignment, Definition, Import
+from kb.structure.facts import Assignment, Definition, Expr, Import
 
 _NOT_OFFERED = frozenset({"setup", "conftest", "noxfile", "manage", "__init__"})
 """Top-level modules that are run, not imported."""
@@ -36,7 +36,7 @@ class SurfaceExtractor:
     version = 1
     dialects = frozenset({"python", "python-stub"})
 
-    def facts(self, parse: ParseView) -> FactOutput | None:  # noqa: ARG002  the protocol gives it
+    def facts(self, parse: ParseView) -> FactOutput | None:
         """Nothing: the `module` facts say it all."""
         return None
 
@@ -44,11 +44,12 @@ class SurfaceExtractor:
         """One draft per offered name, and one for the package."""
         if not _is_offered(file):
             return
-        offers = list(_offers(file, world))
         module = file.module
+        borrowed = _borrowed(file, world) if module.dunder_all_dynamic else ()
+        offers = list(_offers(file, world, borrowed or ()))
         if not offers and module.dunder_all is None and not module.has_getattr:
             return
-        yield _summary(file, offers)
+        yield _summary(file, world, offers, listed_dynamically=borrowed is None)
         for offer in offers:
             yield _draft(file, world, offer)
 
@@ -60,7 +61,40 @@ def _is_offered(file: FileView) -> bool:
     return bool(parts[0]) and (file.is_package or (len(parts) == 1 and parts[0] not in _NOT_OFFERED))
 
 
-def _offers(file: FileView, world: WorldView) -> Iterator[Offer]:
+def _borrowed(file: FileView, world: WorldView) -> list[str] | None:
+    """Names that `__all__` takes from other modules' (`__all__ += parts.__all__`); None where it is also
+    made in ways that cannot be read."""
+    names: list[str] = []
+    for assignment in file.module.assignments:
+        if assignment.name != "__all__" or assignment.scope:
+            continue
+        for part in _summands(assignment.value):
+            if part.kind == "name" and part.value.endswith(".__all__"):
+                found = world.resolve(file.path, part.value.removesuffix(".__all__"))
+                if found.kind == "module" and found.path is not None and not found.path.endswith("/"):
+                    names += world.exported_names(found.path)
+                    continue
+            elif part.kind in ("list", "tuple") and all(item.kind == "str" for item in part.items):
+                continue
+            return None
+    return names or None  # changed by a call: there is no assignment to read
+
+
+def _summands(expr: Expr | None) -> Iterator[Expr]:
+    """The parts of a sum of lists, unpacked ones (`[*a.__all__, "b"]`) included."""
+    if expr is None:
+        return
+    if expr.kind == "binop" and expr.value == "+":
+        for item in expr.items:
+            yield from _summands(item)
+    elif expr.kind in ("list", "tuple"):
+        for item in expr.items:
+            yield item.items[0] if item.kind == "star" else Expr("list", items=(item,))
+    else:
+        yield expr
+
+
+def _offers(file: FileView, world: WorldView, borrowed: Sequence[str]) -> Iterator[Offer]:
     module = file.module
     stars = {
         name: statement
@@ -68,8 +102,8 @@ def _offers(file: FileView, world: WorldView) -> Iterator[Offer]:
         if statement.name == "*" and not statement.scope
         for name in world.star_names(file.path, statement) or ()
     }
-    if module.dunder_all is not None:
-        for name in dict.fromkeys(module.dunder_all):
+    if module.dunder_all is not None or borrowed:
+        for name in dict.fromkeys((*(module.dunder_all or ()), *borrowed)):
             bound = world.definition(file.path, name) is not None
             yield Offer(name, "__all__", None if bound else stars.get(name))
         return
@@ -102,20 +136,34 @@ def _bound(file: FileView, world: WorldView) -> Iterator[tuple[str, str]]:
             yield bound, "reexport"
 
 
-def _summary(file: FileView, offers: list[Offer]) -> ArtifactDraft:
+def _unknown_stars(file: FileView, world: WorldView) -> Iterator[Import]:
+    """Star imports of modules that are not of this repository: what they bring cannot be told."""
+    for statement in file.module.imports:
+        starred = statement.name == "*" and not statement.scope and file.is_package
+        if starred and world.star_names(file.path, statement) is None:
+            yield statement
+
+
+def _summary(
+    file: FileView, world: WorldView, offers: list[Offer], *, listed_dynamically: bool
+) -> ArtifactDraft:
     module = file.module
     names = [offer.name for offer in offers]
-    closed = not module.dunder_all_dynamic and not module.has_getattr
+    outside = [] if module.dunder_all is not None else [star.module for star in _unknown_stars(file, world)]
+    closed = not listed_dynamically and not module.has_getattr and not outside
     body: dict[str, Any] = {
         "package": file.module_name,
         "names": names,
-        "listed": module.dunder_all is not None,
+        "listed": module.dunder_all is not None or module.dunder_all_dynamic,
         "resolution": "exact" if closed else "dynamic",
     }
     text = f"{file.module_name} offers {len(names)} names: {', '.join(names)}." if names else ""
-    if module.dunder_all_dynamic:
+    if listed_dynamically:
         body["listed_dynamically"] = True
         text += " Its __all__ is also changed in ways that cannot be read statically."
+    if outside:
+        body["stars"] = outside
+        text += f" It also offers whatever {', '.join(outside)} offers."
     if module.has_getattr:
         body["getattr"] = True
         text += " A module-level __getattr__ may offer more."

@@ -205,6 +205,10 @@ class World:
         module = self.resolver.ask.name(path)
         return None if module is None else self.resolver.export(Found(path, module), name)
 
+    def exported_names(self, path: str) -> Sequence[str]:
+        """Names that the module at `path` lists in `__all__`, else binds without an underscore."""
+        return self.resolver.ask.names(path)[0]
+
     def star_names(self, path: str, imported: Import) -> Sequence[str] | None:
         """Names that a star import of the file at `path` binds, sorted; None where that cannot be told."""
         return self.resolver.star_names(path, imported)
