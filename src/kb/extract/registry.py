@@ -21,6 +21,7 @@ BUILTIN = (
     "kb.extract.imports:ImportsExtractor",
     "kb.extract.surface:SurfaceExtractor",
     "kb.extract.passages:PassagesExtractor",
+    "kb.extract.contracts.extractor:ContractsExtractor",
 )
 """Those that come with kb, in the order in which they link. A new one is one module and one line here."""
 

@@ -6,7 +6,8 @@ decorators or its class. Django REST framework's views are described by `drf`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from kb.extract.contracts import drf_views
 from kb.extract.contracts.facts import Site, last_of, names_of, target_keys
@@ -49,7 +50,7 @@ class Django:
     name = "django"
     callees = _PREFIXING
     decorators: frozenset[str] = frozenset()
-    constructors: dict[str, str] = {}
+    constructors: Mapping[str, str] = MappingProxyType({})
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
         """`include:=<module>` for an include by string, `include:<name>` for one by reference."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kb.extract.contracts import drf_views
@@ -36,10 +37,13 @@ class RestFramework:
     name = "django-rest-framework"
     callees = frozenset({*_ROUTERS, "register"})
     decorators: frozenset[str] = frozenset()
-    constructors = {f"rest_framework.routers.{name}": ROUTER for name in _ROUTERS} | {
-        "rest_framework_extensions.routers.ExtendedDefaultRouter": ROUTER,
-        "rest_framework_extensions.routers.ExtendedSimpleRouter": ROUTER,
-    }
+    constructors: Mapping[str, str] = MappingProxyType(
+        {
+            **{f"rest_framework.routers.{name}": ROUTER for name in _ROUTERS},
+            "rest_framework_extensions.routers.ExtendedDefaultRouter": ROUTER,
+            "rest_framework_extensions.routers.ExtendedSimpleRouter": ROUTER,
+        }
+    )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
         """None of its own: routers are included by Django's `include`."""

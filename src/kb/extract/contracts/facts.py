@@ -98,9 +98,9 @@ class Vocabulary:
         """Whether the text can hold a call of one of `callees`."""
         if any(marker in source for marker in self._markers):
             return True
-        return (
-            b"urlpatterns" in source or b"rout" in source.lower() and self._words.search(source) is not None
-        )
+        if b"urlpatterns" in source:
+            return True
+        return b"rout" in source.lower() and self._words.search(source) is not None
 
 
 def read(parse: ParseView, vocabulary: Vocabulary) -> ContractFacts | None:
@@ -182,9 +182,9 @@ def last_of(expr: Expr) -> str:
 
 def _aliases(module: ModuleFacts) -> Iterator[tuple[str, str]]:
     for imported in module.imports:
-        if imported.name and imported.alias and imported.alias != imported.name and imported.name != "*":
-            if _ROUTERISH.search(imported.name) or _ROUTERISH.search(imported.alias):
-                yield imported.name, imported.alias
+        name, alias = imported.name, imported.alias
+        if name and alias and name not in (alias, "*") and _ROUTERISH.search(f"{name} {alias}"):
+            yield name, alias
     for assignment in module.assignments:
         value = assignment.value
         if assignment.name and value is not None and value.kind == "name":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kb.extract.contracts.annotations import Annotation, classes_in, open_annotation, type_text
@@ -47,16 +48,18 @@ class FastAPI:
     name = "fastapi"
     callees = frozenset({"FastAPI", "APIRouter", "include_router"}) | _REGISTRATIONS
     decorators = _DECORATORS
-    constructors = {
-        "fastapi.FastAPI": APPLICATION,
-        "fastapi.applications.FastAPI": APPLICATION,
-        "fastapi.APIRouter": ROUTER,
-        "fastapi.routing.APIRouter": ROUTER,
-        "fastapi_utils.inferring_router.InferringRouter": ROUTER,
-        "fastapi_restful.inferring_router.InferringRouter": ROUTER,
-        "fastapi_versioning.VersionedFastAPI": APPLICATION,
-        "fastapi_pagination.FastAPI": APPLICATION,
-    }
+    constructors: Mapping[str, str] = MappingProxyType(
+        {
+            "fastapi.FastAPI": APPLICATION,
+            "fastapi.applications.FastAPI": APPLICATION,
+            "fastapi.APIRouter": ROUTER,
+            "fastapi.routing.APIRouter": ROUTER,
+            "fastapi_utils.inferring_router.InferringRouter": ROUTER,
+            "fastapi_restful.inferring_router.InferringRouter": ROUTER,
+            "fastapi_versioning.VersionedFastAPI": APPLICATION,
+            "fastapi_pagination.FastAPI": APPLICATION,
+        }
+    )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
         """`app` for an application, `include:<name>` for what is included."""
@@ -95,9 +98,7 @@ class FastAPI:
         """Decorated functions and `add_api_route` calls of the linked file."""
         for site in routers.linker.own.sites:
             name = last_of(site.expr)
-            if site.handler and name in _DECORATORS:
-                yield from self._site(routers, site, name)
-            elif not site.handler and name in _REGISTRATIONS:
+            if name in (_DECORATORS if site.handler else _REGISTRATIONS):
                 yield from self._site(routers, site, name)
 
     def _site(self, routers: Routers, site: Site, name: str) -> Iterator[Route]:
@@ -105,13 +106,8 @@ class FastAPI:
         for place, holder in holder_of(routers, site):
             if holder is None or holder.framework not in ("fastapi", ""):
                 continue
-            if (
-                not holder.framework
-                and name in ("get", "head", "options", "trace")
-                and "fastapi" not in _imported(linker)
-            ):
-                continue
-            if not holder.framework and "fastapi" not in _imported(linker) and name not in _REGISTRATIONS:
+            likely = name in _REGISTRATIONS or "fastapi" in _imported(linker)
+            if not holder.framework and not likely:
                 continue
             handler = (
                 decorated(linker, site, _DECORATORS)

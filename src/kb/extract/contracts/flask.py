@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from kb.extract.contracts.annotations import classes_in
 from kb.extract.contracts.facts import Site, last_of, target_keys
@@ -30,6 +31,7 @@ _REGISTERS = frozenset({"register_blueprint", "register_api", "add_namespace"})
 _APPLICATIONS = frozenset({"Flask", "Quart", "APIFlask", "OpenAPI"})
 _BLUEPRINTS = frozenset({"Blueprint", "APIBlueprint"})
 _APIS = frozenset({"Api", "Namespace"})
+_REGISTRATIONS = frozenset({"add_url_rule", "add_resource"})
 _VIEW_VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 
 
@@ -39,25 +41,27 @@ class Flask:
     name = "flask"
     callees = _APPLICATIONS | _BLUEPRINTS | _APIS | _REGISTERS | {"add_url_rule", "add_resource"}
     decorators = _DECORATORS
-    constructors = {
-        "flask.Flask": APPLICATION,
-        "flask.app.Flask": APPLICATION,
-        "quart.Quart": APPLICATION,
-        "apiflask.APIFlask": APPLICATION,
-        "flask_openapi3.OpenAPI": APPLICATION,
-        "flask.Blueprint": ROUTER,
-        "flask.blueprints.Blueprint": ROUTER,
-        "quart.Blueprint": ROUTER,
-        "apiflask.APIBlueprint": ROUTER,
-        "flask_openapi3.APIBlueprint": ROUTER,
-        "flask_smorest.Blueprint": ROUTER,
-        "flask_smorest.blueprint.Blueprint": ROUTER,
-        "flask_restful.Api": ROUTER,
-        "flask_restx.Api": ROUTER,
-        "flask_restx.Namespace": ROUTER,
-        "flask_restplus.Api": ROUTER,
-        "flask_restplus.Namespace": ROUTER,
-    }
+    constructors: Mapping[str, str] = MappingProxyType(
+        {
+            "flask.Flask": APPLICATION,
+            "flask.app.Flask": APPLICATION,
+            "quart.Quart": APPLICATION,
+            "apiflask.APIFlask": APPLICATION,
+            "flask_openapi3.OpenAPI": APPLICATION,
+            "flask.Blueprint": ROUTER,
+            "flask.blueprints.Blueprint": ROUTER,
+            "quart.Blueprint": ROUTER,
+            "apiflask.APIBlueprint": ROUTER,
+            "flask_openapi3.APIBlueprint": ROUTER,
+            "flask_smorest.Blueprint": ROUTER,
+            "flask_smorest.blueprint.Blueprint": ROUTER,
+            "flask_restful.Api": ROUTER,
+            "flask_restx.Api": ROUTER,
+            "flask_restx.Namespace": ROUTER,
+            "flask_restplus.Api": ROUTER,
+            "flask_restplus.Namespace": ROUTER,
+        }
+    )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
         """`app` for an application, `include:<name>` for what is registered."""
@@ -115,14 +119,13 @@ class Flask:
         """Decorated views, `add_url_rule` and `add_resource` of the linked file."""
         for site in routers.linker.own.sites:
             name = last_of(site.expr)
-            if (site.handler and name in _DECORATORS) or (
-                not site.handler and name in ("add_url_rule", "add_resource")
-            ):
-                for place, holder in holder_of(routers, site):
-                    if holder is not None and holder.framework == "flask":
-                        yield from self._site(routers, site, name, place, holder)
-                    elif holder is not None and not holder.framework and self._likely(routers.linker, name):
-                        yield from self._site(routers, site, name, place, holder)
+            if name not in (_DECORATORS if site.handler else _REGISTRATIONS):
+                continue
+            for place, holder in holder_of(routers, site):
+                if holder is None or holder.framework not in ("flask", ""):
+                    continue
+                if holder.framework or self._likely(routers.linker, name):
+                    yield from self._site(routers, site, name, place, holder)
 
     @staticmethod
     def _likely(linker: Linker, name: str) -> bool:

@@ -207,8 +207,8 @@ class Collector:
                     model=model.qualified,
                 )  # fmt: skip
             return
-        alias = text_of(options.get("validation_alias")) or text_of(options.get("alias"))
-        outer = alias or (name.replace("_", "-") if convert else name)
+        said = text_of(options.get("validation_alias")) or text_of(options.get("alias"))
+        outer = said or (name.replace("_", "-") if convert else name)
         self._file(
             outer, place, required or kind == "Path", type_text(self.linker, annotation), None if required else default, via,
             hidden=is_false(options.get("include_in_schema")), deprecated=is_true(options.get("deprecated")),

@@ -13,7 +13,7 @@ from typing import Any
 
 from kb.extract.api import FileView, Resolution, WorldView
 from kb.extract.contracts.facts import SOURCE, ContractFacts, Site
-from kb.extract.expressions import argument, keywords, last, pairs, positional
+from kb.extract.expressions import argument, brief, keywords, last, pairs, positional
 from kb.model.artifacts import Grounding
 from kb.structure.facts import Assignment, Definition, Expr
 
@@ -296,7 +296,7 @@ class Linker:
             return self._named_text(place, expr.value, depth)
         if expr.kind == "attr" and expr.items[0].kind == "call":
             return self._attribute_text(place, expr, depth)
-        return Text(f"<{_brief(expr)}>", DYNAMIC)
+        return Text(f"<{brief(expr)}>", DYNAMIC)
 
     def _named_text(self, place: Place, name: str, depth: int) -> Text:
         local = self.local(place, name)
@@ -351,7 +351,7 @@ class Linker:
 
     def _attribute_text(self, place: Place, expr: Expr, depth: int) -> Text:
         said = self._default(place, expr.items[0], expr.value, depth)
-        return said if said is not None else Text(f"<{_brief(expr)}>", DYNAMIC)
+        return said if said is not None else Text(f"<{brief(expr)}>", DYNAMIC)
 
     def status(self, place: Place, expr: Expr | None) -> str | None:
         """A status code as text (`404`, `4XX`, `default`), None where it cannot be told."""
@@ -423,10 +423,6 @@ def _unpack(target: Expr, element: Expr, where: Place) -> dict[str, tuple[Expr, 
             found.update(_unpack(inner, part, where))
         return found
     return {}
-
-
-def _brief(expr: Expr) -> str:
-    return (expr.value or expr.kind).split("\n")[0][:40]
 
 
 def keyword(call: Expr, name: str) -> Expr | None:

@@ -325,15 +325,15 @@ class Routers:
                 above = self.element_mounts(inclusion.path, inclusion.site)
             else:
                 above = self.mounts(inclusion.parent) if inclusion.parent else (_unknown(inclusion),)
-            for way in above:
-                found.append(
-                    Mount(
-                        way.root,
-                        way.prefix + inclusion.prefix + (Text("") if inclusion.replaces else own),
-                        (*way.inclusions, inclusion),
-                        (*way.holders, holder),
-                    )
+            found.extend(
+                Mount(
+                    way.root,
+                    way.prefix + inclusion.prefix + (Text("") if inclusion.replaces else own),
+                    (*way.inclusions, inclusion),
+                    (*way.holders, holder),
                 )
+                for way in above
+            )
         self._busy.discard(holder)
         if not found:
             found.append(Mount(self._root(holder), own, (), (holder,)))
@@ -390,7 +390,8 @@ class Routers:
 
     def _root(self, holder: Holder) -> Root:
         if holder.role == HANDED:
-            return Root("", True, "")
+            # A test's fixture is an application of its own; what a package hands around is its one application.
+            return Root(self.label(holder) if _testish(holder.path) else "", True, holder.path)
         if holder.role == LIST and holder.name == URLPATTERNS:
             view = self.linker.view(holder.path)
             module = view.module_name if view is not None else ""
@@ -499,10 +500,14 @@ class Routers:
         return ways[0].root.label if ways else ""
 
 
+def _testish(path: str) -> bool:
+    return any(
+        part in _TESTISH or part.startswith("test_") or part == "conftest.py" for part in path.split("/")
+    )
+
+
 def _prominence(path: str) -> tuple[bool, int, str]:
-    parts = path.split("/")
-    testish = any(part in _TESTISH or part.startswith("test_") or part == "conftest.py" for part in parts)
-    return testish, len(parts), path
+    return _testish(path), path.count("/"), path
 
 
 def _unknown(inclusion: Inclusion) -> Mount:

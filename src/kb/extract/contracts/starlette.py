@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from kb.extract.contracts.facts import Site, last_of, target_keys
 from kb.extract.contracts.handlers import Handler, attach, decorated, holder_of, named, receiver
@@ -27,10 +28,12 @@ class Starlette:
     name = "starlette"
     callees = _MOUNTS | _ELEMENTS | _LISTS | _ADDS
     decorators = _DECORATORS
-    constructors = {
-        "starlette.applications.Starlette": APPLICATION,
-        "starlette.routing.Router": ROUTER,
-    }
+    constructors: Mapping[str, str] = MappingProxyType(
+        {
+            "starlette.applications.Starlette": APPLICATION,
+            "starlette.routing.Router": ROUTER,
+        }
+    )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
         """`app` for an application, `include:<name>` for what is mounted or taken in as a list."""
