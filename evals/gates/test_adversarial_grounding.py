@@ -209,7 +209,6 @@ def test_the_writer_cannot_delete_an_artifacts_last_grounding(writer: Connection
         lambda connection: connection.execute("DROP TABLE artifact_derived_from"),
         lambda connection: connection.execute("CREATE TABLE public.elsewhere (x int)"),
         lambda connection: connection.execute("CREATE SCHEMA elsewhere"),
-        lambda connection: connection.execute("SET ROLE kb_owner"),
         lambda connection: connection.execute(
             "CREATE OR REPLACE FUNCTION artifact_inserted_is_grounded() RETURNS trigger"
             " LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pickle
 import socket
+from typing import Literal
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from kb.errors import DatabaseError, IntegrityError, UsageError
@@ -39,6 +41,19 @@ def test_a_user_who_is_not_a_member_cannot_become_the_writer(database: Database)
     with pytest.raises(DatabaseError, match="cannot act as kb_writer") as caught, as_reader.writer():
         pass
     assert "GRANT kb_writer TO kb_reader" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("role", ["kb_writer", "kb_reader"])
+def test_who_logs_in_as_a_role_cannot_become_another(
+    database: Database, role: Literal["kb_writer", "kb_reader"]
+) -> None:
+    with database.connect(role) as connection:
+        if connection.info.user != role:
+            pytest.skip("the test server has one user for everything: its sessions can go back to it")
+        for other in {"postgres", "kb_owner", "kb_writer", "kb_reader"} - {role}:
+            with pytest.raises(psycopg.Error):
+                connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(other)))
+            connection.rollback()
 
 
 @pytest.mark.parametrize(
