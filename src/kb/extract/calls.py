@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from weakref import WeakKeyDictionary
 
 import tree_sitter
 
 from kb.extract.api import ParseView
 
-_last: tuple[ParseView, dict[bytes, list[tree_sitter.Node]]] | None = None
+_indexes: WeakKeyDictionary[ParseView, dict[bytes, list[tree_sitter.Node]]] = WeakKeyDictionary()
+
+
+_PLAIN = re.compile(rb"(?:\w+\.)*(\w+)\(")
+
+
+def _plain(source: bytes, start: int) -> bytes | None:
+    """The last name of a callee that is a dotted name, read from the text: most are."""
+    match = _PLAIN.match(source, start)
+    return match.group(1) if match is not None else None
+
+
+def _callee(source: bytes, node: tree_sitter.Node) -> bytes:
+    callee = node.child(0)
+    end = callee.end_byte
+    return source[max(callee.start_byte, source.rfind(b".", callee.start_byte, end) + 1) : end].strip()
 
 
 def by_callee(parse: ParseView) -> Mapping[bytes, list[tree_sitter.Node]]:
     """Call nodes in source order under the last name of what they call (`delay` of `jobs.mail.delay()`)."""
-    global _last  # noqa: PLW0603  # a cache of one: extractors read the same blob one after the other
-    if _last is None or _last[0] is not parse:
-        index: dict[bytes, list[tree_sitter.Node]] = {}
+    index = _indexes.get(parse)
+    if index is None:
+        index = _indexes[parse] = {}
         source = parse.source
+        outer: tree_sitter.Node | None = None
         for node in parse.calls:
-            callee = node.child(0)
-            end = callee.end_byte
-            start = max(callee.start_byte, source.rfind(b".", callee.start_byte, end) + 1)
-            index.setdefault(source[start:end].strip(), []).append(node)
-        _last = (parse, index)
-    return _last[1]
+            # Calls that start together are a chain (`a.b(c).d(e)`), the outermost first: only the last
+            # of them has a callee whose text runs up to its own parenthesis.
+            if outer is not None:
+                name = _plain(source, outer.start_byte) if outer.start_byte != node.start_byte else None
+                index.setdefault(name or _callee(source, outer), []).append(outer)
+            outer = node
+        if outer is not None:
+            index.setdefault(_callee(source, outer), []).append(outer)
+    return index
 
 
 def named(parse: ParseView, names: AbstractSet[bytes]) -> Iterator[tree_sitter.Node]:

@@ -92,7 +92,11 @@ class Names:
 
     def resolve(self, name: str) -> Resolution:
         """What a dotted name means here."""
-        return self.reader.resolve(self.path, name, self.symbol_path)
+        return self.reader.resolve(self.path, name, self.scope_for(name, self.symbol_path))
+
+    def scope_for(self, name: str, scope: str) -> str:  # a class body knows better
+        """The scope to resolve a name in: itself, or a wider one that answers the same."""
+        return scope
 
     def qualified(self, expr: Expr | None) -> str:
         """Full dotted name of a name or of a call's callee; the name as written if it is not known."""
@@ -104,6 +108,7 @@ class Names:
 
         `db.Model`, where `db = SQLAlchemy(app)`, is `flask_sqlalchemy.SQLAlchemy().Model`.
         """
+        scope = self.scope_for(name, scope)
         found = self.reader.resolve(self.path, name, scope)
         if found.target == "internal" and found.path is not None and found.symbol_path:
             source = self.reader.class_at(found.path, found.symbol_path)
@@ -132,8 +137,16 @@ class ClassSource(Names):
     def __init__(self, reader: Reader, path: str, definition: Definition) -> None:
         super().__init__(reader, path, definition.symbol_path)
         self.definition = definition
+        self._members = frozenset(definition.members)
+        self._ancestry: list[Base] | None = None
         self._bases: list[Base] | None = None
         self._entries: list[Assignment] | None = None
+
+    def scope_for(self, name: str, scope: str) -> str:
+        """Module level for a name that the body of a top-level class does not bind: asked once a file."""
+        if scope == self.symbol_path and "." not in scope and name.partition(".")[0] not in self._members:
+            return ""
+        return scope
 
     @property
     def scope(self) -> str:
@@ -193,8 +206,13 @@ class ClassSource(Names):
         found = self.named(name, self.scope)
         return Base(found.qualified) if found.source is self else found
 
-    def ancestry(self) -> Iterator[Base]:
+    def ancestry(self) -> list[Base]:
         """Every base class, nearest first (depth first, each once; cycles end by themselves)."""
+        if self._ancestry is None:
+            self._ancestry = list(self._walk())
+        return self._ancestry
+
+    def _walk(self) -> Iterator[Base]:
         seen = {(self.path, self.symbol_path)}
         pending = list(self.bases())
         while pending:

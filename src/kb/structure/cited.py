@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import tree_sitter
@@ -29,6 +29,11 @@ _STRUCTURAL: dict[int, tuple[str, ...]] = {
     g.TYPE_ALIAS: ("assignment",),
 } | dict.fromkeys(g.IMPORTS, ("import",))
 """The kinds of span that a node may be by itself."""
+
+
+@lru_cache(maxsize=256)
+def _query(pattern: str) -> tree_sitter.Query:
+    return tree_sitter.Query(g.LANGUAGE, pattern)
 
 
 class Scopes:
@@ -59,6 +64,10 @@ class Scopes:
             at = self._outer[at]
         return self.ranges[at][2] if at >= 0 else ""
 
+    def ranges_of(self, path: str) -> list[tuple[int, int]]:
+        """Start and end of every definition of that symbol_path, in source order."""
+        return [(start, end) for start, end, name in self.ranges if name == path]
+
 
 class CitedNodes:
     """Spans of nodes: the one that every parse has where there is one, else one of kind `node:<type>`.
@@ -77,7 +86,7 @@ class CitedNodes:
         self._scopes = scopes
         self._max_depth = max_depth
         self._structural: dict[tuple[int, int], list[tuple[str, SpanKey]]] = {}
-        self._groups: dict[int, dict[tuple[str, bytes], list[Node]]] = {}
+        self._groups: dict[tuple[int, str | None], dict[tuple[str, bytes], list[Node]]] = {}
         self._located: dict[int, LocatedSpan] = {}
 
     def span_of(self, node: Node) -> SpanKey | LocatedSpan:
@@ -111,7 +120,7 @@ class CitedNodes:
     def _locate_equals(self, node: Node) -> None:
         """Locates the node and all that may equal it: same type, same scope, same callee."""
         scope = self._scopes.path_of(node)
-        group = self._groups_of(node).get((scope, self._discriminator(node)), [node])
+        group = self._groups_of(node, scope).get((scope, self._discriminator(node)), [node])
         counted: dict[bytes, int] = defaultdict(int)
         kind = f"node:{node.type}"
         for other in group:
@@ -123,25 +132,30 @@ class CitedNodes:
             )
             counted[digest] += 1
 
-    def _groups_of(self, node: Node) -> dict[tuple[str, bytes], list[Node]]:
-        groups = self._groups.get(node.kind_id)
+    def _groups_of(self, node: Node, scope: str) -> dict[tuple[str, bytes], list[Node]]:
+        """Nodes that may equal one of the scope: all calls of the file at once, others scope by scope."""
+        known = self._knows_calls(node)
+        groups = self._groups.get((node.kind_id, None if known else scope))
         if groups is None:
             groups = {}
-            for other in self._all_like(node):
+            for other in self._outline.calls if known else self._all_like(node, scope):
                 key = (self._scopes.path_of(other), self._discriminator(other))
                 groups.setdefault(key, []).append(other)
-            self._groups[node.kind_id] = groups
+            self._groups[node.kind_id, None if known else scope] = groups
         return groups
 
-    def _all_like(self, node: Node) -> Sequence[Node]:
-        """Every node of the type in the file, in source order."""
-        if node.kind_id == g.CALL and not self._root.has_error and not self._outline.too_deep:
-            return self._outline.calls
-        query = tree_sitter.Query(
-            g.LANGUAGE, f"({node.type}) @node" if node.is_named else f'"{node.type}" @node'
-        )
-        found = tree_sitter.QueryCursor(query).captures(self._root).get("node", [])
-        return sorted(found, key=lambda other: (other.start_byte, -other.end_byte))
+    def _knows_calls(self, node: Node) -> bool:
+        return node.kind_id == g.CALL and not self._root.has_error and not self._outline.too_deep
+
+    def _all_like(self, node: Node, scope: str) -> list[Node]:
+        """Every node of the type that the scope may hold, in source order."""
+        query = _query(f"({node.type}) @node" if node.is_named else f'"{node.type}" @node')
+        found: dict[int, Node] = {}
+        for start, end in self._scopes.ranges_of(scope) if scope else [(0, self._root.end_byte)]:
+            cursor = tree_sitter.QueryCursor(query)
+            cursor.set_byte_range(start, end)
+            found.update((other.id, other) for other in cursor.captures(self._root).get("node", ()))
+        return sorted(found.values(), key=lambda other: (other.start_byte, -other.end_byte))
 
     def _discriminator(self, node: Node) -> bytes:
         """Something cheap that equal nodes share: a call's last callee name."""

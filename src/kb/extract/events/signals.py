@@ -87,7 +87,13 @@ class Signals:
             if entry.name and self._declares(joining, entry):
                 yield self._declared(joining, entry)
         done: set[str] = set()
+        imported = {
+            entry.alias or entry.name or entry.module.partition(".")[0]
+            for entry in joining.file.module.imports
+        }
         for mention in joining.own(self.id):
+            if mention.subject.partition(".")[0] not in imported:
+                continue
             found = Found(mention, joining.file)
             name = self._external(joining, found)
             if name and name not in done:
