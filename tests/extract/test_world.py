@@ -1,13 +1,32 @@
 import pytest
 
 from kb.errors import GroundingError, UsageError
+from kb.extract.api import FactOutput
+from kb.extract.dependencies.extractor import DependenciesExtractor
 from kb.extract.factstore import MemoryFacts
 from kb.extract.invalidation import CHANGED, changed_answers
 from kb.extract.linking import Linker
 from kb.extract.registry import load_extractors, recipe_versions, select_extractors
 from kb.model.artifacts import ArtifactDraft, Grounding
 from kb.structure.facts import Expr
+from kb.structure.reader import read_blob
 from tests.extract.snapshots import Snapshot
+
+
+def read(dialect, text, *readers):
+    return read_blob(text, text.encode(), dialect, readers)
+
+
+class Tops:
+    """A reader whose keys are the modules that a file imports."""
+
+    id = "tops"
+    version = 1
+    dialects = frozenset({"python"})
+
+    def facts(self, parse):
+        keys = tuple(item.module for item in parse.module.imports)
+        return FactOutput(Expr("tuple", ",".join(keys)), keys)
 
 
 class Probe:
@@ -236,21 +255,13 @@ def test_of_two_packages_of_one_name_the_importers_own_is_meant():
 
 
 def test_an_external_name_has_the_distribution_that_a_manifest_declares():
-    class Declares(Probe):
-        def facts(self, parse):
-            from kb.extract.api import FactOutput
-
-            return FactOutput(Expr("str"), ("declares", "dist:pyyaml"))
-
-    import hashlib
-
-    from kb.structure.reader import read_blob
-
-    def blob(text, *readers):
-        return read_blob(hashlib.sha1(text).hexdigest(), text, "python", readers)
-
-    manifest = Declares(None, None, "dependencies")
-    facts = MemoryFacts({"app.py": blob(b"import yaml\n"), "deps.py": blob(b"1\n", manifest)})
+    manifest = "[project]\nname = 'x'\ndependencies = ['PyYAML>=6']\n"
+    facts = MemoryFacts(
+        {
+            "app.py": read("python", "import yaml\n"),
+            "pyproject.toml": read("pyproject", manifest, DependenciesExtractor()),
+        }
+    )
     probe = Probe(lambda world: (world.distribution("yaml"), world.distribution("requests")), "app.py")
     Linker([probe], facts).link("app.py")
     assert probe.answer == ("pyyaml", None)
@@ -394,8 +405,19 @@ def test_a_comment_changes_no_answer_but_the_facts_of_its_file():
 
 
 def test_inverse_lookups_change_with_the_rows_that_carry_the_key():
-    before = {"a.py": "import requests\n", "b.py": "import requests\n"}
-    after = before | {"b.py": "import yaml\n"}
-    answers = changed_answers(["b.py"], Snapshot(before).facts, Snapshot(after).facts)
-    inverse = {(row.key.replace("\x1f", " "), row.answer) for row in answers if row.kind == "inverse"}
-    assert inverse == {("imports top:requests", CHANGED), ("imports top:yaml", CHANGED)}
+    def state(**sources):
+        return MemoryFacts({f"{name}.py": read("python", text, Tops()) for name, text in sources.items()})
+
+    before = state(a="import requests\n", b="import requests\n")
+    after = state(a="import requests\n", b="import yaml\n")
+    answers = changed_answers(["b.py"], before, after)
+    assert {
+        (row.kind, row.key.replace("\x1f", " "), row.answer == CHANGED)
+        for row in answers
+        if "tops" in row.key
+    } == {
+        ("fact", "b.py tops", False),
+        ("inverse", "tops requests", True),
+        ("inverse", "tops yaml", True),
+        ("carried", "tops yaml", False),
+    }

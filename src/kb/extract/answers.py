@@ -7,7 +7,7 @@ A look-up is (kind, key); key parts are joined by `SEPARATOR`. The kinds:
 | `exists` | path | whether there is a file |
 | `layout` | path | dotted name, key prefix and root of a Python file |
 | `module` | stem (`shop/orders`) | file that is the module there, with its name |
-| `modules` | folder | names of the Python files directly in it |
+| `modules` | folder | names of the Python files and packages directly in it |
 | `defining` | stem relative to a root | roots that define it |
 | `binding` | path, symbol path | kind of what the name is bound to, and where an import leads |
 | `definition` | path, symbol path | all that is said about it, and its spans |
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 from kb.extract.bindings import ABSENT, Binding, FileTable, Stars, digest
 from kb.extract.factstore import FactStore
-from kb.extract.layout import Found, Layout, ModuleName, is_python
+from kb.extract.layout import Found, Layout, ModuleName, is_python, join
 
 SEPARATOR = "\x1f"
 PYTHON_DIALECTS = frozenset({"python", "python-stub"})
@@ -85,8 +85,12 @@ class Answers:
         return Stars((), has_getattr=False) if table is None else table.stars
 
     def modules_in(self, folder: str) -> list[str]:
-        """Names of the Python files directly in a folder."""
-        return [name for name in self.facts.children(folder) if is_python(name)]
+        """Names of the Python files and regular packages directly in a folder, sorted; packages with `/`."""
+        return [
+            name
+            for name in self.facts.children(folder)
+            if is_python(name) or (name.endswith("/") and self.layout.is_package(join(folder, name[:-1])))
+        ]
 
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted."""

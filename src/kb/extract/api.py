@@ -164,7 +164,7 @@ class WorldView(Protocol):
         ...
 
     def modules_in(self, folder: str) -> Sequence[str]:
-        """Names of the Python files directly in a folder, sorted."""
+        """Names of the Python files and packages directly in a folder, sorted; packages end with `/`."""
         ...
 
     def loaded(self, path: str, imported: Any) -> Resolution | None:

@@ -38,8 +38,8 @@ class Finder:
     def place(self, path: str, dotted: str) -> Place:
         """Where the first part of an absolute module name lives, seen from the file at `path`."""
         name = self._ask.name(path)
-        if name is None:
-            return _EXTERNAL
+        if name is None:  # a manifest or the like: what stands beside it comes first
+            name = ModuleName("", is_package=False, key_prefix="", root=parent(path), loose=True)
         folder = parent(path) if name.loose else ""
         own = name.dotted.partition(".")[0] if "." in name.dotted or name.is_package else ""
         key = ("place", name.root, folder, own, name.in_package, dotted)

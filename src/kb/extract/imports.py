@@ -6,24 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from kb.extract.api import FactOutput, FileView, ParseView, Resolution, WorldView
 from kb.extract.expressions import render
-from kb.extract.stdlib import STDLIB
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 from kb.structure.facts import DynamicImport, Import
-
-SOURCE = "imports"
-
-
-class ImportFacts(msgspec.Struct, frozen=True, array_like=True):
-    """Top-level names that a file imports absolutely, the standard library's left out.
-
-    The row's keys are `top:<name>`: who imports what, for look-ups the other way round.
-    """
-
-    tops: tuple[str, ...]
 
 
 @dataclass
@@ -39,18 +25,13 @@ class _Group:
 class ImportsExtractor:
     """Who imports what, resolved, with what cannot be resolved said as such."""
 
-    id = SOURCE
+    id = "imports"
     version = 1
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
-        """The file's absolute top-level imports; None where it has none."""
-        tops = {item.module.partition(".")[0] for item in parse.module.imports if not item.level}
-        for call in parse.module.dynamic_imports:
-            if call.argument is not None and call.argument.kind == "str":
-                tops.add(call.argument.value.partition(".")[0])
-        kept = tuple(sorted(tops - STDLIB - {""}))
-        return FactOutput(ImportFacts(kept), tuple(f"top:{top}" for top in kept)) if kept else None
+        """Nothing: the `module` facts say it all."""
+        return None
 
     def link(self, file: FileView, world: WorldView) -> Iterable[ArtifactDraft]:
         """One draft per imported module or name, in the order of the first statements."""
@@ -145,7 +126,7 @@ def _links(found: Resolution, loaded: Resolution | None) -> tuple[Link, ...]:
     if found.key and (loaded is None or found.key != loaded.key):
         links.append(Link("imports", found.key))
     if found.distribution is not None:
-        links.append(Link("provided_by", f"distribution:{found.distribution}"))
+        links.append(Link("provided_by", f"dependency:{found.distribution}"))
     return tuple(links)
 
 

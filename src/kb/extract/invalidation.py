@@ -92,7 +92,7 @@ class _Difference:
     def _of_paths(self, moved: list[str]) -> set[tuple[str, str]]:
         """Look-ups that may have changed because files came or went: a superset, by their paths."""
         asked = {("exists", path) for path in moved}
-        asked |= {("modules", parent(path)) for path in moved}
+        asked |= {("modules", folder) for path in moved for folder in (parent(path), parent(parent(path)))}
         named = {path for path in moved if may_be_python(path)}
         for path in moved:
             named |= self._renamed_with(path)

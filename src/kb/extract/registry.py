@@ -20,6 +20,7 @@ BUILTIN = (
     "kb.extract.symbols:SymbolsExtractor",
     "kb.extract.imports:ImportsExtractor",
     "kb.extract.surface:SurfaceExtractor",
+    "kb.extract.architecture.extractor:ArchitectureExtractor",
     "kb.extract.passages:PassagesExtractor",
     "kb.extract.contracts.extractor:ContractsExtractor",
 )

@@ -1,0 +1,1 @@
+"""Architecture: packages and how they depend on each other, cycles, layers, contracts, entry points."""

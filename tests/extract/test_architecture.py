@@ -1,0 +1,213 @@
+import pytest
+
+from kb.extract.architecture.graph import components
+from tests.extract.snapshots import Snapshot
+
+SHOP = {
+    "pyproject.toml": """
+        [project]
+        name = "shop"
+        version = "1"
+
+        [project.scripts]
+        shop = "shop.cli.main:run"
+        broken = "shop.nowhere:run"
+
+        [project.entry-points."shop.plugins"]
+        pdf = "shop.core.pdf:Plugin"
+
+        [tool.importlinter]
+        root_packages = ["shop"]
+
+        [[tool.importlinter.contracts]]
+        name = "Imports run one way"
+        type = "layers"
+        containers = ["shop"]
+        layers = ["cli", "core | store", "model"]
+
+        [[tool.importlinter.contracts]]
+        name = "Nobody but store speaks SQL"
+        type = "forbidden"
+        source_modules = ["shop.model"]
+        forbidden_modules = ["shop.store"]
+
+        [[tool.importlinter.contracts]]
+        name = "Nobody speaks SQL"
+        type = "forbidden"
+        source_modules = ["shop"]
+        forbidden_modules = ["sqlalchemy"]
+
+        [[tool.importlinter.contracts]]
+        name = "Parts"
+        type = "independence"
+        modules = ["shop.core", "shop.store"]
+        ignore_imports = ["shop.core.* -> shop.store.**"]
+        """,
+    "shop/__init__.py": "from shop.core import work\n",
+    "shop/__main__.py": "from shop.cli.main import run\nrun()\n",
+    "shop/cli/__init__.py": "",
+    "shop/cli/main.py": """
+        from shop.core import work
+        from shop.store.tables import Table
+
+        def run() -> None: ...
+
+        if __name__ == "__main__":
+            run()
+        """,
+    "shop/core/__init__.py": "from shop.core.work import work\n",
+    "shop/core/work.py": """
+        from typing import TYPE_CHECKING
+        import shop.model
+        from shop.core import pdf
+        from shop.store import tables
+        if TYPE_CHECKING:
+            from shop.cli import main
+        """,
+    "shop/core/pdf.py": "from shop.core import work\nclass Plugin: ...\n",
+    "shop/store/__init__.py": "",
+    "shop/store/tables.py": """
+        from shop import model
+
+        class Table:
+            def late(self):
+                from shop.core import work
+        """,
+    "shop/model/__init__.py": "",
+    "tools/run.py": "import shop\nif __name__ == '__main__':\n    pass\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return Snapshot(SHOP, ids=["architecture"])
+
+
+def test_package_dependencies_stand_on_the_statements_that_make_them(shop):
+    found = {
+        key.removeprefix("package-dependency:"): shop.lines(key)
+        for key in shop.artifacts(kind="package_dependency")
+    }
+    assert found == {
+        "shop->shop.core": [("shop/__init__.py", 1, 1)],
+        "shop->shop.cli": [("shop/__main__.py", 1, 1)],
+        "shop.cli->shop.core": [("shop/cli/main.py", 1, 1)],
+        "shop.cli->shop.store": [("shop/cli/main.py", 2, 2)],
+        "shop.core->shop.cli": [("shop/core/work.py", 6, 6)],
+        "shop.core->shop.model": [("shop/core/work.py", 2, 2)],
+        "shop.core->shop.store": [("shop/core/work.py", 4, 4)],
+        "shop.store->shop.model": [("shop/store/tables.py", 1, 1)],
+        "shop.store->shop.core": [("shop/store/tables.py", 5, 5)],
+    }
+    assert shop.body("package-dependency:shop.core->shop.cli")["type_checking"] is True
+    assert shop.body("package-dependency:shop.store->shop.core")["deferred"] is True
+
+
+def test_packages_that_need_each_other_are_a_cycle(shop):
+    (key,) = shop.artifacts(kind="package_cycle")
+    assert shop.body(key) == {
+        "members": ["shop.core", "shop.store"],
+        "edges": [["shop.core", "shop.store"], ["shop.store", "shop.core"]],
+    }
+    assert shop.lines(key) == [("shop/core/work.py", 4, 4), ("shop/store/tables.py", 5, 5)]
+
+
+def test_modules_that_import_each_other_while_loading_are_a_cycle(shop):
+    (key,) = shop.artifacts(kind="import_cycle")
+    assert shop.body(key)["members"] == ["shop.core.pdf", "shop.core.work"]
+
+
+def test_layers_are_what_the_imports_make_them(shop):
+    assert shop.body("layers:shop") == {
+        "package": "shop",
+        "layers": [["__main__"], ["cli"], ["core", "store"], ["model"]],
+        "cyclic": [["core", "store"]],
+    }
+
+
+def test_a_contract_is_read_and_checked_against_direct_imports(shop):
+    body = shop.body("contract:pyproject.toml:1")
+    assert (body["name"], body["type"], body["checked"]) == ("Imports run one way", "layers", True)
+    assert body["options"]["layers"] == ["cli", "core | store", "model"]
+    assert body["broken_by"] == [
+        ["shop.core.work", "shop.cli.main"],
+        ["shop.core.work", "shop.store.tables"],
+        ["shop.store.tables", "shop.core.work"],
+    ]
+    assert shop.lines("contract:pyproject.toml:1", "contract") == [("pyproject.toml", 16, 19)]
+    assert shop.body("contract:pyproject.toml:2")["broken_by"] == []
+
+
+def test_a_contract_about_other_distributions_is_not_said_to_hold(shop):
+    assert shop.body("contract:pyproject.toml:2")["checked"] is True
+    assert shop.body("contract:pyproject.toml:3")["checked"] is False
+
+
+def test_imports_that_a_contract_ignores_do_not_break_it(shop):
+    assert shop.body("contract:pyproject.toml:4")["broken_by"] == [["shop.store.tables", "shop.core.work"]]
+
+
+def test_a_contract_of_an_ini_file_is_read():
+    shown = Snapshot(
+        {
+            ".importlinter": """
+            [importlinter]
+            root_package = shop
+
+            [importlinter:contract:parts]
+            name = Parts do not know each other
+            type = independence
+            modules =
+                shop.core
+                shop.store
+            """,
+            **{path: text for path, text in SHOP.items() if path != "pyproject.toml"},
+        },
+        ids=["architecture"],
+    )
+    body = shown.body("contract:.importlinter:parts")
+    assert body["name"] == "Parts do not know each other"
+    assert body["broken_by"] == [
+        ["shop.core.work", "shop.store.tables"],
+        ["shop.store.tables", "shop.core.work"],
+    ]
+    assert shown.lines("contract:.importlinter:parts", "contract") == [(".importlinter", 4, 9)]
+
+
+def test_entry_points_are_joined_to_what_they_start(shop):
+    assert shop.body("entry-point:console_scripts:shop") == {
+        "group": "console_scripts",
+        "name": "shop",
+        "target": "shop.cli.main:run",
+        "resolution": "exact",
+        "definition": "shop.cli.main.run",
+    }
+    assert shop.lines("entry-point:console_scripts:shop") == [
+        ("pyproject.toml", 6, 6),
+        ("shop/cli/main.py", 4, 4),
+    ]
+    assert shop.body("entry-point:console_scripts:broken")["resolution"] == "unresolved"
+    assert shop.body("entry-point:shop.plugins:pdf")["definition"] == "shop.core.pdf.Plugin"
+
+
+def test_modules_that_can_be_run_are_entry_points(shop):
+    runnable = {key for key in shop.artifacts(kind="entry_point") if ":module:" in key}
+    assert runnable == {
+        "entry-point:module:shop.__main__",
+        "entry-point:module:shop.cli.main",
+        "entry-point:module:tools.run",
+    }
+    assert shop.lines("entry-point:module:shop.cli.main") == [("shop/cli/main.py", 6, 7)]
+
+
+def test_an_edit_that_changes_no_import_renews_nothing():
+    tables = SHOP["shop/store/tables.py"].replace(
+        "class Table:", "import os\n        class Table:\n            x = 1\n"
+    )
+    edited = SHOP | {"shop/store/tables.py": tables}
+    assert Snapshot(SHOP, ids=["architecture"]).ids_of() == Snapshot(edited, ids=["architecture"]).ids_of()
+
+
+def test_components_come_after_those_that_they_lead_to():
+    found = list(components({"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": []}))
+    assert [sorted(group) for group in found] == [["d"], ["b", "c"], ["a"]]
