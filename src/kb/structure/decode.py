@@ -1,7 +1,7 @@
-"""From a blob's bytes to UTF-8 source that a parser may read, or the reason why not.
+r"""From a blob's bytes to UTF-8 source that a parser may read, or the reason why not.
 
 Offsets in the result are offsets in the blob, unless the blob declares another encoding (then they
-are offsets in its UTF-8 form). Lines end at `\\n`, `\\r\\n` or a lone `\\r`, as Python reads them and as
+are offsets in its UTF-8 form). Lines end at `\n`, `\r\n` or a lone `\r`, as Python reads them and as
 `bytes.splitlines` splits them.
 """
 
@@ -64,7 +64,7 @@ def _is_utf8(data: bytes) -> bool:
 def _recode(data: bytes, codec: str) -> bytes | None:
     try:
         return data.decode(codec).encode("utf-8")
-    except UnicodeError:
+    except (UnicodeError, LookupError):  # LookupError: a codec between bytes, such as zlib
         return None
 
 
@@ -87,6 +87,4 @@ def _codec(declared: str) -> str | None:
     name = info.name.replace("-", "_")
     if name in {"utf_8", "utf_8_sig", "ascii"}:
         return "utf-8"  # ascii too: a UTF-8 file that says ascii is common, and both agree on the rest
-    if name in _NOT_FOR_SOURCE or not info._is_text_encoding:
-        return None
-    return info.name
+    return None if name in _NOT_FOR_SOURCE else info.name

@@ -26,25 +26,37 @@ class Reading(Protocol):
     """What a fact reader returns (`kb.extract.api.FactOutput`)."""
 
     @property
-    def fact(self) -> msgspec.Struct: ...
+    def fact(self) -> msgspec.Struct:
+        """The struct to store."""
+        ...
 
     @property
-    def keys(self) -> tuple[str, ...]: ...
+    def keys(self) -> tuple[str, ...]:
+        """What inverse look-ups find the blob by."""
+        ...
 
 
 class FactReader(Protocol):
     """The part of an extractor that reads one blob."""
 
     @property
-    def id(self) -> str: ...
+    def id(self) -> str:
+        """The source of its fact rows."""
+        ...
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """Bumped when it reads something else from some blob."""
+        ...
 
     @property
-    def dialects(self) -> frozenset[str]: ...
+    def dialects(self) -> frozenset[str]:
+        """What it reads."""
+        ...
 
-    def facts(self, parse: Any, /) -> Reading | None: ...
+    def facts(self, parse: Any, /) -> Reading | None:
+        """What one blob says; None when it says nothing of interest."""
+        ...
 
 
 def read_blob(
@@ -109,24 +121,13 @@ def _room_for(max_depth: int) -> Iterator[None]:
     Python frames take no C stack, so a higher limit is safe; nothing here recurses through C.
     """
     limit = sys.getrecursionlimit()
-    depth = _frames() + _FRAMES_PER_LEVEL * max_depth + 200
+    depth = limit + _FRAMES_PER_LEVEL * max_depth
     collecting = gc.isenabled()
     gc.disable()
-    if depth > limit:
-        sys.setrecursionlimit(depth)
+    sys.setrecursionlimit(depth)
     try:
         yield
     finally:
-        if depth > limit:
-            sys.setrecursionlimit(limit)
+        sys.setrecursionlimit(limit)
         if collecting:
             gc.enable()
-
-
-def _frames() -> int:
-    frame = sys._getframe()
-    count = 0
-    while frame.f_back is not None:
-        frame = frame.f_back
-        count += 1
-    return count

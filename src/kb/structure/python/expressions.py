@@ -59,9 +59,11 @@ class Expressions:
         return tuple([self.at(node, depth + 1) for node in nodes if node.kind_id in _NAMED])
 
     def text(self, node: Node) -> str:
+        """The node as it is written."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8")
 
     def other(self, node: Node) -> Expr:
+        """An expression of a kind that static reading takes as it is."""
         return Expr("other", render(self.source, node))
 
 

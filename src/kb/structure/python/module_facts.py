@@ -138,10 +138,10 @@ class ModuleReader:
             module = "__future__"
         elif node.kind_id == _FROM_IMPORT:
             module, level = self._from_module(names.pop(0))
-        for child in names:
-            alias = None
-            if child.kind_id == _ALIASED:
-                child, alias_node = meaningful(child.children)[:2]
+        for bound in names:
+            child, alias = bound, None
+            if bound.kind_id == _ALIASED:
+                child, alias_node = meaningful(bound.children)[:2]
                 alias = self._text(alias_node)
             name = "*" if child.kind_id == _WILDCARD else self._dotted(child)
             imported = (module, name) if node.kind_id != _PLAIN_IMPORT else (name, None)

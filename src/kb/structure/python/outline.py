@@ -11,6 +11,8 @@ import tree_sitter
 
 from kb.model.spans import SpanKey
 
+UNLOCATED = SpanKey(b"", 0)
+
 
 @dataclass(slots=True)
 class Place:
@@ -25,7 +27,7 @@ class Place:
     """1-based."""
     end_line: int
     """1-based, inclusive."""
-    key: SpanKey = SpanKey(b"", 0)
+    key: SpanKey = UNLOCATED
     """Set once all places are known."""
 
 

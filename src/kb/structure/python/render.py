@@ -13,7 +13,7 @@ import tree_sitter
 
 from kb.structure.python import grammar as g
 from kb.structure.python.literal_forms import plain_value
-from kb.structure.python.literals import as_text, content_value, number_spelling, spelling
+from kb.structure.python.literals import Spelling, as_text, content_value, number_spelling, spelling
 
 Node: TypeAlias = tree_sitter.Node
 Form: TypeAlias = "Callable[[Renderer, Node, int], str]"
@@ -39,6 +39,7 @@ class Renderer:
         self.source = source
 
     def text(self, node: Node) -> str:
+        """The node as it is written."""
         return self.source[node.start_byte : node.end_byte].decode("utf-8")
 
     def show(self, node: Node, depth: int) -> str:
@@ -57,6 +58,7 @@ class Renderer:
         )
 
     def items(self, nodes: Iterable[Node], depth: int) -> str:
+        """The meaningful ones among the nodes, with commas between."""
         return ", ".join(self.show(node, depth + 1) for node in meaningful(nodes))
 
     def operand(self, node: Node, level: int, depth: int) -> str:
@@ -139,12 +141,13 @@ def _formatted(r: Renderer, strings: list[Node], depth: int) -> str:
                 shown += _literal(r.source[at : child.start_byte], how) + _field(r, child, depth)
                 at = child.end_byte
         shown += _literal(r.source[at : string.end_byte - how.quotes], how)
-    return f'"{shown}"' if plain else f'f"{shown}"'
+    return f'"{shown.replace("{{", "{").replace("}}", "}")}"' if plain else f'f"{shown}"'
 
 
-def _literal(content: bytes, how: object) -> str:
-    value = content_value(content, how)  # type: ignore[arg-type]
-    return as_text(value).translate(_ESCAPES)
+def _literal(content: bytes, how: Spelling) -> str:
+    """Literal text of a formatted string, braces doubled."""
+    value = as_text(content_value(content, how)).translate(_ESCAPES)
+    return value.replace("{", "{{").replace("}", "}}")
 
 
 def _field(r: Renderer, node: Node, depth: int) -> str:
@@ -153,7 +156,7 @@ def _field(r: Renderer, node: Node, depth: int) -> str:
         if child.kind_id == g.FORMAT_SPECIFIER:
             at = child.start_byte
             for nested in meaningful(child.children):
-                shown += r.text(child)[0:0] + r.source[at : nested.start_byte].decode("utf-8")
+                shown += r.source[at : nested.start_byte].decode("utf-8")
                 shown += _field(r, nested, depth + 1)
                 at = nested.end_byte
             shown += r.source[at : child.end_byte].decode("utf-8")
@@ -202,9 +205,8 @@ def _joined(separator: str) -> Form:
 
 def _tuple(r: Renderer, node: Node, depth: int) -> str:
     items = meaningful(node.children)
-    if node.kind_id in g.TUPLE_PATTERNS and len(items) == 1:
-        if not any(child.kind_id == g.COMMA for child in node.children):
-            return r.show(items[0], depth + 1)
+    if node.kind_id in g.TUPLE_PATTERNS and len(items) == 1 and node.children[-2].kind_id != g.COMMA:
+        return r.show(items[0], depth + 1)
     shown = ", ".join(r.operand(item, _WALRUS, depth) for item in items)
     return f"({shown},)" if len(items) == 1 else f"({shown})"
 
@@ -235,7 +237,7 @@ def _binary(r: Renderer, node: Node, depth: int) -> str:
     if len(sides) != 2:
         return r.words(node, depth)
     level = _OPERATORS.get(operator, _ATOM)
-    left, right = (level + 1, level) if operator == "**" else (level, level + 1)
+    left, right = (level + 1, _UNARY) if operator == "**" else (level, level + 1)
     return f"{r.operand(sides[0], left, depth)} {operator} {r.operand(sides[1], right, depth)}"
 
 

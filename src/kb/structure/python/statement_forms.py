@@ -9,6 +9,7 @@ from kb.structure.python import grammar as g
 from kb.structure.python.walk import CLOSE, TUPLE, Handler, Node, Walk
 
 _AFTER_PATTERNS = g.kinds("if_clause", "block") | {g.COLON}
+_DELETED_TOGETHER = g.kinds("tuple", "expression_list")
 _CATCH_IMPORT = frozenset({b"ImportError", b"ModuleNotFoundError", b"Exception", b"BaseException"})
 
 
@@ -61,6 +62,16 @@ def _except_clause(walk: Walk, node: Node, depth: int) -> None:
     walk.out.append(b"(except_clause")
     _as_tuple(walk, children[:at], depth)
     walk.emit(children[at:], depth + 1)
+    walk.out.append(CLOSE)
+
+
+def _delete_statement(walk: Walk, node: Node, depth: int) -> None:
+    """`del (a, b)` and `del a, b,` delete two things, `del a,` one."""
+    items = [child for child in node.children if child.kind_id in g.NAMED]
+    if len(items) == 1 and items[0].kind_id in _DELETED_TOGETHER:
+        items = items[0].children
+    walk.out.append(b"(delete_statement")
+    walk.emit(items, depth + 1)
     walk.out.append(CLOSE)
 
 
@@ -131,6 +142,7 @@ FORMS: dict[str, Handler] = {
     "match_statement": _match_statement,
     "case_clause": _case_clause,
     "except_clause": _except_clause,
+    "delete_statement": _delete_statement,
     "print_statement": _print_statement,
     "if_statement": _if_statement,
     "try_statement": _try_statement,

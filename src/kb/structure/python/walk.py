@@ -68,9 +68,11 @@ class Walk:
         self.emit = _emitter(self, max_depth, forms)
 
     def text(self, node: Node) -> bytes:
+        """The node as it is written."""
         return self.source[node.start_byte : node.end_byte]
 
     def next_ordinal(self) -> int:
+        """The place of the next statement that binds names."""
         self.ordinal += 1
         return self.ordinal - 1
 
