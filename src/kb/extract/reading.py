@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kb.extract.api import FileView, Resolution, WorldView
-from kb.extract.expressions import dotted
+from kb.extract.expressions import dotted, last
 from kb.structure.facts import Assignment, Definition, Expr
 
 UNRESOLVED = Resolution("unknown", "", "unresolved")
@@ -110,11 +110,13 @@ class Names:
         """
         scope = self.scope_for(name, scope)
         found = self.reader.resolve(self.path, name, scope)
+        head, _, attribute = name.rpartition(".")
         if found.target == "internal" and found.path is not None and found.symbol_path:
             source = self.reader.class_at(found.path, found.symbol_path)
-            made = self._made(found.path, found.symbol_path) if source is None else None
-            return made or Base(found.qualified, source)
-        head, _, attribute = name.rpartition(".")
+            if source is not None:
+                return Base(found.qualified, source)
+            if found.how == "exact" or not head:
+                return self._made(found.path, found.symbol_path) or Base(found.qualified)
         if head and found.target not in ("external", "stdlib"):
             owner = self.reader.resolve(self.path, head, scope)
             if owner.target == "internal" and owner.path is not None and owner.symbol_path:
@@ -122,6 +124,10 @@ class Names:
                 if made is not None:
                     return Base(f"{made.qualified}.{attribute}", call=made.call)
         return Base(found.qualified or name)
+
+    def callee(self, call: Expr) -> str:
+        """The last name of what a call calls, as it is named where it comes from (`Field as F`: `Field`)."""
+        return last(self.qualified(call)) if call.value else ""
 
     def _made(self, path: str, symbol_path: str) -> Base | None:
         entry = self.reader.assignment(path, symbol_path)

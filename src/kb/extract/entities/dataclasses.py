@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, annotated_entries, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.expressions import brief, is_false, keywords, last, text_of
+from kb.extract.expressions import brief, is_false, keywords, text_of
 from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment
 
@@ -44,7 +44,7 @@ class Dataclasses:
         constraints: dict[str, str] = {}
         alias = ""
         value = entry.value
-        if value is not None and value.kind == "call" and last(value.value) in ("field", "Field"):
+        if value is not None and value.kind == "call" and source.callee(value) in ("field", "Field"):
             options = keywords(value)
             if "default" in options:
                 default = brief(options["default"])

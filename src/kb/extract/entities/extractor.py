@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
@@ -12,7 +12,7 @@ from kb.extract.entities.records import Field, Shape
 from kb.extract.entities.registry import BY_CONSTRUCTOR, CONSTRUCTOR_NAMES, framework_of
 from kb.extract.entities.relations import Relation, Relations
 from kb.extract.entities.text import entity_text
-from kb.extract.expressions import last
+from kb.extract.expressions import is_none, last
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Names, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
@@ -95,6 +95,7 @@ class EntitiesExtractor:
             relations=relations,
             groundings=groundings,
             doc=doc,
+            bases=[n for n in (b.qualified.removeprefix("builtins.") for b in source.bases()) if n != "object"],
             confidence=confidence,
         )
 
@@ -112,6 +113,8 @@ def _inherited(
             if field.name not in seen:
                 seen.add(field.name)
                 yield field, owner
+        # `name = None` in a class takes away what the classes behind it declare.
+        seen.update(e.name for e in owner.entries if e.annotation is None and is_none(e.value))
 
 
 def _name_of(reader: Reader, owner: ClassSource) -> str:
@@ -132,6 +135,7 @@ def _draft(
     relations: list[Relation],
     groundings: list[Grounding],
     doc: str = "",
+    bases: Sequence[str] = (),
     confidence: int = 100,
 ) -> ArtifactDraft:
     name = qualified(file, symbol_path)
@@ -142,6 +146,8 @@ def _draft(
         "fields": [field.body() for field in shape.fields],
         **shape.notes,
     }
+    if bases:
+        body["bases"] = list(bases)
     if inherited:
         body["inherited"] = [{**field.body(), "from": owner} for field, owner in inherited]
     if relations:

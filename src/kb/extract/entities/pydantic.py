@@ -88,7 +88,7 @@ class Pydantic:
         calls: list[Expr] = []
         default: Expr | None = None
         for item in read.metadata:
-            if item.kind == "call" and last(item.value) in _FIELD:
+            if item.kind == "call" and source.callee(item) in _FIELD:
                 calls.append(item)
             elif item.kind == "call" and last(item.value) == "StringConstraints":
                 constraints.update((name, brief(value)) for name, value in keywords(item).items())
@@ -97,7 +97,7 @@ class Pydantic:
                 constraints["annotated"] = ", ".join(filter(None, (constraints["annotated"], brief(item))))
         if read.expr is not None and read.expr.kind == "call" and last(read.expr.value) in _CONSTRAINED:
             constraints.update((name, brief(value)) for name, value in keywords(read.expr).items())
-        if entry.value is not None and entry.value.kind == "call" and last(entry.value.value) in _FIELD:
+        if entry.value is not None and entry.value.kind == "call" and source.callee(entry.value) in _FIELD:
             calls.append(entry.value)
         elif entry.value is not None and render(entry.value) != "...":
             default = entry.value

@@ -8,7 +8,7 @@ from kb.extract.entities.annotations import Typed
 from kb.extract.entities.pydantic import Pydantic
 from kb.extract.entities.records import Field, RelationHint, Shape
 from kb.extract.entities.sqlalchemy import relationship
-from kb.extract.expressions import is_true, keywords, last, text_of
+from kb.extract.expressions import is_true, keywords, text_of
 from kb.extract.reading import ClassSource
 from kb.structure.facts import Assignment
 
@@ -22,7 +22,7 @@ class SqlModel(Pydantic):
 
     def _field(self, source: ClassSource, entry: Assignment, read: Typed) -> Field:
         call = entry.value
-        if call is not None and call.kind == "call" and last(call.value) == "Relationship":
+        if call is not None and call.kind == "call" and source.callee(call) == "Relationship":
             found = relationship(entry, call, read.expr)
             if "link_model" in keywords(call):
                 through = keywords(call)["link_model"].value

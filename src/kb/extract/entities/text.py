@@ -27,6 +27,8 @@ def entity_text(body: Mapping[str, Any]) -> str:
     if body.get("abstract"):
         head += ", abstract"
     lines = [head]
+    if body.get("bases"):
+        lines.append(f"bases: {', '.join(body['bases'])}")
     if body.get("doc"):
         lines.append(body["doc"])
     if body.get("resolution") == "dynamic":
@@ -37,6 +39,8 @@ def entity_text(body: Mapping[str, Any]) -> str:
     for entry in body.get("inherited", ()):
         owners.setdefault(entry["from"], []).append(entry["name"])
     lines.extend(f"inherited from {owner}: {', '.join(names)}" for owner, names in owners.items())
+    if body.get("init_only"):
+        lines.append(f"taken by __init__ only: {', '.join(body['init_only'])}")
     lines.extend(_relation(entry) for entry in body.get("relations", ()))
     for name, value in {**body.get("options", {}), **body.get("config", {}), **body.get("meta", {})}.items():
         lines.append(f"{name}: {value}")

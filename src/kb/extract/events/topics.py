@@ -23,6 +23,8 @@ _BUS = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[\w.:/\-{}*#$+]+")
+_SQLALCHEMY = frozenset({"event", "sa_event"})
+"""`event.listen(...)` is SQLAlchemy's, and read as a hook."""
 _CERTAIN = _PUBLISH | _SUBSCRIBE
 
 
@@ -39,6 +41,8 @@ class Topics:
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """A verb of publishing or subscribing; the common ones only on something that is called a bus."""
+        if last(seen.owner) in _SQLALCHEMY:
+            return
         on_bus = bool(_BUS.search(seen.owner))
         if seen.expr.kind != "call" or (seen.verb not in _CERTAIN and not on_bus):
             return
