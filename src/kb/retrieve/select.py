@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import psycopg
 
 from kb.errors import KbError, NotFoundError, RepositoryError, UsageError
 from kb.git.overlays import worktree_objects
@@ -19,6 +16,8 @@ from kb.store.catalog import (
     snapshots,
     worktree_snapshot,
 )
+from kb.store.database import Connection
+from kb.store.parts import Parts
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,11 @@ class Selected:
     asked: str
     """The commit-ish that was asked for."""
     notice: str | None = None
+    run: str | None = None
+    """The command that makes what is missing, where something is."""
 
 
-def select_repository(
-    connection: psycopg.Connection[Any], selector: str | None, cwd: Path, home: Path
-) -> RepositoryRow:
+def select_repository(connection: Connection, selector: str | None, cwd: Path, home: Path) -> RepositoryRow:
     """The repository by name or path; else the one that holds the current folder; else the only one.
 
     Raises:
@@ -59,7 +58,7 @@ def select_repository(
     raise UsageError("several repositories are indexed", hint=f"choose with --repo: {_names(known)}")
 
 
-def _at_path(connection: psycopg.Connection[Any], where: str, home: Path) -> RepositoryRow | None:
+def _at_path(connection: Connection, where: str, home: Path) -> RepositoryRow | None:
     """The repository that is kept under what `where` leads to: a URL, a path, a folder inside one."""
     try:
         location = Repository.open(where, home, fetch=False).location
@@ -79,7 +78,7 @@ def _choices(known: list[RepositoryRow]) -> str:
 
 
 def select_snapshot(
-    connection: psycopg.Connection[Any],
+    connection: Connection,
     selector: str | None,
     commitish: str | None,
     cwd: Path,
@@ -108,19 +107,19 @@ def select_snapshot(
     nearest = repository.nearest_ancestor(commit.sha, frozenset(by_sha))
     if nearest is None:
         raise NotFoundError(
-            f"neither {commit.sha[:12]} nor an ancestor of it is indexed",
+            f"neither {commit.sha[:12]} nor an ancestor of it is indexed; "
+            f"sealed last is {sealed[0].label[:12]}",
             hint=f"run: kb index {row.location} --sha {commit.sha[:12]}",
         )
+    run = f"kb index {row.location} --sha {commit.sha[:12]}"
     notice = (
         f"{commitish or 'HEAD'} ({commit.sha[:12]}) is not indexed; this is its nearest indexed ancestor "
-        f"{nearest[:12]}. To index it: kb index {row.location} --sha {commit.sha[:12]}"
+        f"{nearest[:12]}. To index it: {run}"
     )
-    return Selected(row, repository, by_sha[nearest], commitish or "HEAD", notice)
+    return Selected(row, repository, by_sha[nearest], commitish or "HEAD", notice, run)
 
 
-def _worktree(
-    connection: psycopg.Connection[Any], row: RepositoryRow, commitish: str, home: Path
-) -> Selected:
+def _worktree(connection: Connection, row: RepositoryRow, commitish: str, home: Path) -> Selected:
     """The snapshot of the work tree: `worktree`, or `worktree:<tree>` for that very state."""
     tree = commitish.partition(":")[2] or None
     found = worktree_snapshot(connection, row.repository_id, None, tree)
@@ -153,3 +152,18 @@ def _without_git(row: RepositoryRow, sealed: list[SnapshotRow], commitish: str |
             hint="see the snapshots: kb status",
         )
     return Selected(row, None, fitting[0], commitish, f"{row.location} cannot be read")
+
+
+def select_snapshots(
+    parts: Parts, selector: str | None, commitish: str | None, *, everything: bool = False
+) -> list[SnapshotRow]:
+    """The snapshot that `select_snapshot` chooses; with `everything` all of its repository's commits.
+
+    Raises:
+        NotFoundError, UsageError: as `select_snapshot`.
+    """
+    with parts.database.reader() as connection:
+        chosen = select_snapshot(connection, selector, commitish, Path.cwd(), parts.home)
+        if not everything:
+            return [chosen.snapshot]
+        return [one for one in snapshots(connection, chosen.row.repository_id) if one.sha is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kb.snapshot import faults
 from kb.snapshot.run import Run
 from kb.snapshot.workers import Crew, chunked, crew
-from kb.store import locks, manifest
+from kb.store import collisions, locks, manifest
 from kb.store.catalog import SnapshotRow
 from kb.store.manifest import FileRow
 from kb.structure.dialects import PARSER_VERSION
@@ -69,6 +69,7 @@ def _fill(run: Run, files: list[FileRow], workers: Crew, lineage_id: int) -> Non
 def _seal(run: Run, lineage_id: int, *, replacing: bool) -> bool:
     run.progress("seal", 0, 1)
     with run.connection.transaction():
+        collisions.settle_all(run.connection, lineage_id, 0)
         counts = manifest.count_all(run.connection, lineage_id, 0)
         manifest.check_all(run.connection, lineage_id, 0)
         faults.point("checked")

@@ -13,9 +13,10 @@ from kb.model.artifacts import LinkedFile
 from kb.model.files import TreeFile
 from kb.snapshot import faults
 from kb.snapshot.facts import StoredFacts
+from kb.snapshot.plan import storable
 from kb.snapshot.run import Run
 from kb.snapshot.workers import crew
-from kb.store import links, locks, manifest
+from kb.store import collisions, links, locks, manifest
 from kb.store.catalog import SnapshotRow
 from kb.store.facts import LineageFacts, homes_asking
 from kb.store.manifest import FileRow, SealCounts, Tip
@@ -81,7 +82,7 @@ def _changes(run: Run, tip: Tip) -> tuple[list[TreeFile], list[str]]:
         return _changes_from_rows(run, tip)
     return (
         [change.new for change in changes if change.new is not None],
-        [change.path for change in changes if change.new is None],
+        [storable(change.path) for change in changes if change.new is None],
     )
 
 
@@ -92,7 +93,7 @@ def _changes_from_rows(run: Run, tip: Tip) -> tuple[list[TreeFile], list[str]]:
     }
     changed = []
     for file in run.repository.files(run.commit):
-        known = held.pop(file.path, None)
+        known = held.pop(storable(file.path), None)
         # A submodule has no blob; it is always taken as changed, which costs a row and no work.
         if known is None or known != (file.oid, file.mode):
             changed.append(file)
@@ -132,6 +133,7 @@ def _apply(run: Run, difference: Difference) -> None:
     }
     entered = links.replace(connection, linked, gone, lineage_id, ordinal)
     counts = counts.plus(SealCounts(artifacts=entered))
+    collisions.settle_changed(connection, lineage_id, ordinal)
     faults.point("linked")
     manifest.check_changed(connection, lineage_id, ordinal, difference.paths)
     faults.point("checked")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
+from kb.git.paths import is_lfs_pointer
 from kb.model.files import FileStatus, TreeFile
 from kb.snapshot.scope import Scope, is_generated
 from kb.store.manifest import FileRow
@@ -11,8 +13,18 @@ from kb.structure.dialects import dialect_of
 
 _SUBMODULE = 0o160000
 _SYMLINK = 0o120000
-_LFS_MARK = b"version https://git-lfs.github.com/spec/"
 _HEAD_BYTES = 2048
+_LONGEST_PATH = 2048
+"""Bytes: what an index of the database takes."""
+
+
+def storable(path: str) -> str:
+    """The path, or for one that the database cannot index its beginning and its digest."""
+    data = path.encode("utf-8")
+    if len(data) <= _LONGEST_PATH:
+        return path
+    digest = hashlib.sha256(data).hexdigest()
+    return f"{data[: _LONGEST_PATH - len(digest) - 1].decode('utf-8', 'ignore')}~{digest}"
 
 
 def plan_files(
@@ -32,9 +44,11 @@ def plan_files(
 def _plan_file(file: TreeFile, scope: Scope, read: Callable[[str], bytes], max_blob_bytes: int) -> FileRow:
     def row(status: str, reason: str = "", dialect: str | None = None) -> FileRow:
         oid = None if file.mode == _SUBMODULE else file.oid
-        return FileRow(file.path, file.mode, oid, file.size, dialect, status, reason)
+        return FileRow(storable(file.path), file.mode, oid, file.size, dialect, status, reason)
 
     left_out = scope.included(file.path)
+    if left_out == "path_too_long":
+        return row(FileStatus.GAP, left_out)
     if left_out is not None:
         return row(FileStatus.EXCLUDED, left_out)
     if file.mode == _SUBMODULE:
@@ -50,9 +64,9 @@ def _plan_file(file: TreeFile, scope: Scope, read: Callable[[str], bytes], max_b
         return row(FileStatus.GAP, "object_missing")
     if file.size > max_blob_bytes:
         return row(FileStatus.GAP, "too_large")
-    head = read(file.oid)[:_HEAD_BYTES]
-    if head.startswith(_LFS_MARK):
+    data = read(file.oid)
+    if is_lfs_pointer(data):
         return row(FileStatus.GAP, "lfs_pointer")
-    if scope.skips_generated and is_generated(head):
+    if scope.skips_generated and is_generated(data[:_HEAD_BYTES]):
         return row(FileStatus.EXCLUDED, "generated")
     return row(FileStatus.PARSED, dialect=dialect)

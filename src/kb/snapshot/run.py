@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-import psycopg
 
 from kb.git.repository import Repository
 from kb.model.commits import CommitInfo
@@ -18,7 +15,7 @@ from kb.snapshot.requests import Progress, silent
 from kb.snapshot.workers import Crew, WorkSpec, chunked
 from kb.store.blobs import coverage_id, missing_parses
 from kb.store.catalog import RepositoryRow, SnapshotRow, put_commit, snapshots, worktree_snapshot
-from kb.store.database import Database
+from kb.store.database import Connection, Database
 from kb.store.manifest import FileRow
 from kb.structure.dialects import PARSER_VERSION
 
@@ -31,7 +28,7 @@ class Run:
     """What the steps of one index run share."""
 
     database: Database
-    connection: psycopg.Connection[Any]
+    connection: Connection
     repository: Repository
     row: RepositoryRow
     commit: CommitInfo

@@ -28,7 +28,8 @@ from kb.store.blobs import ParseKey, put_parsed
 from kb.store.database import Database
 from kb.store.facts import LineageFacts
 from kb.store.links import put_fresh
-from kb.structure.reader import Limits, read_blob
+from kb.structure.decode import Limits
+from kb.structure.reader import read_blob
 
 ResultT = TypeVar("ResultT")
 

@@ -10,6 +10,7 @@ import psycopg
 
 from kb.model.spans import ParsedBlob
 from kb.store.content import copy_rows, put_spans
+from kb.store.keys import stored_key
 from kb.store.staging import StageTable
 
 ParseKey = tuple[str, str]
@@ -204,5 +205,5 @@ def _copy_facts(
         connection,
         "fact_key",
         {"parse_id": "int8", "source": "text", "version": "int4", "key": "text"},
-        ((parse_id, row.source, row.version, key) for parse_id, row in rows for key in row.keys),
+        ((parse_id, row.source, row.version, stored_key(key)) for parse_id, row in rows for key in row.keys),
     )

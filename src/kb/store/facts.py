@@ -8,6 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 import psycopg
 
 from kb.model.spans import FactRow
+from kb.store.keys import stored_key
 
 _AT: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
 
@@ -118,7 +119,7 @@ class LineageFacts:
                 WHERE k.source = %(source)s AND k.version = %(version)s AND k.key = %(key)s
                   AND f.status = 'parsed' AND {_AT}
                 ORDER BY p.path """,
-            {**self._at, "source": source, "version": self._versions.get(source, 0), "key": key},
+            {**self._at, "source": source, "version": self._versions.get(source, 0), "key": stored_key(key)},
         ).fetchall()
         return [str(row[0]) for row in rows]
 
@@ -157,7 +158,9 @@ def homes_asking(
     triples = list(answers)
     if not triples:
         return set()
-    kinds, keys, digests = (list(column) for column in zip(*triples, strict=True))
+    kinds = [kind for kind, _, _ in triples]
+    keys = [stored_key(key) for _, key, _ in triples]
+    digests = [answer for _, _, answer in triples]
     rows = connection.execute(
         """SELECT DISTINCT p.path, k.extractor
            FROM unnest(%s::text[], %s::text[], %s::bytea[]) AS a (kind, key, answer)

@@ -10,6 +10,7 @@ import psycopg
 from kb.errors import IntegrityError
 from kb.model.artifacts import LinkedFile
 from kb.store.content import copy_rows, put_artifacts, span_keys
+from kb.store.keys import stored_key
 from kb.store.staging import OPEN, StageTable
 
 _HOMES = StageTable("stage_home", [("path_id", "int8"), ("extractor", "text")])
@@ -80,7 +81,7 @@ class _Batch:
             for artifact, place in places
         }
         self.lookups = [
-            (self.paths[row.path], row.extractor, row.kind, row.key, row.answer)
+            (self.paths[row.path], row.extractor, row.kind, stored_key(row.key), row.answer)
             for one in linked
             for row in one.lookups
         ]

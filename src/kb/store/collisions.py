@@ -1,0 +1,167 @@
+"""Keeps logical keys unique in a snapshot where several files claim one.
+
+Linking one file cannot know what others claim, so keys are told apart afterwards: of the artifacts with
+one key the one whose home comes first by path keeps it, the others get `~~2`, `~~3`... in that order.
+What comes out depends on the set of drafts and their homes alone, not on how the snapshot was reached.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import psycopg
+
+from kb.identity.artifacts import seal_draft
+from kb.model.artifacts import Artifact, ArtifactDraft, Grounding, Link
+from kb.store.content import put_artifacts, span_keys
+from kb.store.staging import OPEN
+
+_MARK = re.compile(r"~~[0-9]+\Z")
+
+
+class _Claim(NamedTuple):
+    base: str
+    """The key as it was drafted."""
+    path: str
+    """The home that claims it."""
+    key: str
+    """What it is called at present."""
+    artifact_pk: int
+
+
+def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> int:
+    """Tells apart every key that is claimed twice at the ordinal; how many artifacts got another key."""
+    rows = connection.execute(
+        """SELECT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
+           WHERE e.lineage_id = %s AND e.from_ord <= %s AND e.to_ord = %s
+           GROUP BY 1 HAVING count(*) > 1""",
+        (lineage_id, ordinal, OPEN),
+    ).fetchall()
+    return _settle(connection, lineage_id, ordinal, {str(row[0]) for row in rows})
+
+
+def settle_changed(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> int:
+    """`settle_all` for the keys that `links.replace` has just let go or claimed, in its transaction."""
+    rows = connection.execute(
+        """SELECT DISTINCT a.logical_key FROM (
+               SELECT artifact_pk FROM stage_held WHERE NOT still UNION SELECT artifact_pk FROM stage_entry) t
+           JOIN artifact a USING (artifact_pk)"""
+    ).fetchall()
+    touched = {_MARK.sub("", str(row[0])) for row in rows}
+    claims = _claims(connection, lineage_id, {key for base in touched for key in (base, f"{base}~~2")})
+    seen: dict[str, int] = {}
+    for claim in claims:
+        seen[claim.base] = seen.get(claim.base, 0) + (2 if claim.key != claim.base else 1)
+    return _settle(connection, lineage_id, ordinal, {base for base, weight in seen.items() if weight > 1})
+
+
+def _settle(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, bases: set[str]) -> int:
+    renamed = 0
+    for base in sorted(bases):
+        claims = sorted(_all_claims(connection, lineage_id, base), key=lambda claim: claim.path.encode())
+        for number, claim in enumerate(claims, start=1):
+            wanted = base if number == 1 else f"{base}~~{number}"
+            if claim.key != wanted:
+                _rename(connection, lineage_id, ordinal, claim, wanted)
+                renamed += 1
+    return renamed
+
+
+def _all_claims(connection: psycopg.Connection[Any], lineage_id: int, base: str) -> list[_Claim]:
+    """Whoever claims `base`, under whatever number: numbers may have holes while a change is under way."""
+    most = 4
+    while True:
+        keys = {base, *(f"{base}~~{number}" for number in range(2, most + 1))}
+        claims = _claims(connection, lineage_id, keys)
+        # Before the change the numbers had no hole, so a gap as long as all claims is the end.
+        if len(claims) * 2 + 2 < most:
+            return claims
+        most *= 4
+
+
+def _claims(connection: psycopg.Connection[Any], lineage_id: int, keys: Iterable[str]) -> list[_Claim]:
+    rows = connection.execute(
+        """SELECT a.logical_key, p.path, a.artifact_pk FROM unnest(%s::text[]) AS k (key)
+           JOIN artifact a ON a.logical_key = k.key
+           JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = %s AND e.to_ord = %s
+           JOIN path p ON p.path_id = e.home_path_id""",
+        (sorted(keys), lineage_id, OPEN),
+    ).fetchall()
+    return [_Claim(_MARK.sub("", str(key)), str(path), str(key), int(pk)) for key, path, pk in rows]
+
+
+def _rename(
+    connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, claim: _Claim, key: str
+) -> None:
+    """The same artifact under another key, in the same home and places, from the ordinal on."""
+    artifact = _stored(connection, claim.artifact_pk)
+    draft = replace(artifact.draft, logical_key=key)
+    sealed = seal_draft(draft, artifact.extractor, artifact.extractor_version)
+    spans = span_keys(connection, {place.span_id for place in draft.groundings})
+    fresh = put_artifacts(connection, [sealed], spans)[sealed.artifact_id]
+    at = {
+        "lineage": lineage_id,
+        "ordinal": ordinal,
+        "open": OPEN,
+        "old": claim.artifact_pk,
+        "new": fresh,
+        "path": claim.path,
+    }
+    connection.execute(
+        """INSERT INTO snapshot_entry (lineage_id, artifact_pk, home_path_id, from_ord, to_ord)
+           SELECT e.lineage_id, %(new)s, e.home_path_id, %(ordinal)s, %(open)s
+           FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
+           WHERE e.lineage_id = %(lineage)s AND e.artifact_pk = %(old)s AND e.to_ord = %(open)s
+             AND p.path = %(path)s""",
+        at,
+    )
+    connection.execute(
+        """INSERT INTO grounding_location (lineage_id, artifact_pk, span_pk, path_id, n, from_ord, to_ord)
+           SELECT lineage_id, %(new)s, span_pk, path_id, n, %(ordinal)s, %(open)s FROM grounding_location
+           WHERE lineage_id = %(lineage)s AND artifact_pk = %(old)s AND to_ord = %(open)s""",
+        at,
+    )
+    for table in ("snapshot_entry", "grounding_location"):
+        # A row that began at this very ordinal was never true of a snapshot.
+        connection.execute(
+            f"""DELETE FROM {table} WHERE lineage_id = %(lineage)s AND artifact_pk = %(old)s
+                AND to_ord = %(open)s AND from_ord = %(ordinal)s""",
+            at,
+        )
+        connection.execute(
+            f"""UPDATE {table} SET to_ord = %(ordinal)s WHERE lineage_id = %(lineage)s
+                AND artifact_pk = %(old)s AND to_ord = %(open)s""",
+            at,
+        )
+
+
+def _stored(connection: psycopg.Connection[Any], artifact_pk: int) -> Artifact:
+    """An artifact as it was sealed; its groundings carry spans and roles, not places."""
+    row = connection.execute(
+        """SELECT artifact_id, body_digest, extractor, extractor_version, kind, logical_key, title, body,
+                  text, confidence, method FROM artifact WHERE artifact_pk = %s""",
+        (artifact_pk,),
+    ).fetchone()
+    assert row is not None
+    grounds = connection.execute(
+        """SELECT c.span_id, d.role FROM artifact_derived_from d JOIN code_span c USING (span_pk)
+           WHERE d.artifact_pk = %s ORDER BY 1, 2""",
+        (artifact_pk,),
+    ).fetchall()
+    edges = connection.execute(
+        "SELECT relation, target_key FROM artifact_edge WHERE artifact_pk = %s ORDER BY 1, 2", (artifact_pk,)
+    ).fetchall()
+    draft = ArtifactDraft(
+        kind=row[4],
+        logical_key=row[5],
+        title=row[6],
+        body=row[7],
+        text=row[8],
+        groundings=tuple(Grounding("", bytes(span), 0, str(role)) for span, role in grounds),
+        links=tuple(Link(str(relation), str(target)) for relation, target in edges),
+        confidence=row[9],
+    )
+    return Artifact(bytes(row[0]), bytes(row[1]), row[2], row[3], draft, row[10])
