@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,22 @@ def find_database(settings: Settings) -> Database:
             settings.db_url.get_secret_value().replace("postgresql+psycopg:", "postgresql:", 1)
         )
     return Database(embedded_server(settings).ensure_running())
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an OpenAI-compatible provider is; from the environment only, never stored, never printed."""
+
+    url: str | None
+    key: str | None
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+
+def embedding_endpoint() -> Endpoint:
+    """KB_EMBED_URL and KB_EMBED_API_KEY."""
+    return Endpoint(os.environ.get("KB_EMBED_URL") or None, os.environ.get("KB_EMBED_API_KEY") or None)
 
 
 @contextmanager

@@ -17,8 +17,10 @@ _COMMANDS = "kb.cli.commands"
 SECTIONS = {
     "Index": {
         "index": f"{_COMMANDS}.index",
+        "embed": f"{_COMMANDS}.embed",
     },
     "Read": {
+        "search": f"{_COMMANDS}.search",
         "status": f"{_COMMANDS}.status",
         "show": f"{_COMMANDS}.show",
         "gaps": f"{_COMMANDS}.gaps",
@@ -28,6 +30,7 @@ SECTIONS = {
         "db": f"{_COMMANDS}.db",
     },
     "Evaluate": {
+        "eval": f"{_COMMANDS}.eval",
         "introspect": f"{_COMMANDS}.introspect",
     },
 }

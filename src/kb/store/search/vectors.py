@@ -168,7 +168,7 @@ def put_vectors(
 def ensure_index(connection: psycopg.Connection[Any], model: ModelRow) -> bool:
     """Gives a model with many vectors its HNSW index; whether it has one now."""
     row = connection.execute(
-        "SELECT count(*) FROM (SELECT FROM artifact_embedding WHERE model_pk = %s LIMIT %s) some",
+        "SELECT count(*) FROM (SELECT FROM artifact_embedding WHERE model_pk = %s LIMIT %s) AS first",
         (model.model_pk, INDEX_FROM),
     ).fetchone()
     if row is None or row[0] < INDEX_FROM:

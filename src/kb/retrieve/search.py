@@ -1,0 +1,240 @@
+"""The use case `kb search`: ranked units of one snapshot, each with its provenance and its score's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from kb.errors import NotFoundError, UsageError
+from kb.model.served import Unit
+from kb.providers import EmbeddingProvider, open_provider
+from kb.retrieve.search_engine import rank
+from kb.retrieve.search_legs import Legs
+from kb.retrieve.search_request import Hit, Ranking, SearchOptions
+from kb.retrieve.select import Selected, select_snapshot
+from kb.retrieve.units import UnitMaker
+from kb.store.catalog import SnapshotRow
+from kb.store.database import Connection
+from kb.store.parts import Parts
+from kb.store.search import index, reading, vectors
+from kb.store.search.reading import SearchView
+from kb.store.search.vectors import ModelRow
+from kb.store.units import SnapshotUnits
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingChoice:
+    """Which model to ask with. All None: the one that the snapshot was embedded with last."""
+
+    provider: str | None = None
+    model: str | None = None
+    url: str | None = None
+    """Of an OpenAI-compatible endpoint."""
+    key: str | None = None
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ScoreParts(_Record):
+    """Where a score comes from (docs/search.md)."""
+
+    lexical: float | None
+    """BM25 with the snapshot's own statistics; None where the lexical leg was not asked."""
+    dense: float | None
+    """Cosine similarity; None without vectors."""
+    lexical_scaled: float
+    dense_scaled: float
+    dense_share: float
+    prior: float
+    related: str | None = None
+    terms: dict[str, float] = {}
+
+
+class SearchHit(_Record):
+    """A unit that was found."""
+
+    rank: int
+    score: float
+    parts: ScoreParts
+    unit: Unit
+
+
+class SearchResult(_Record):
+    """The answer to a search."""
+
+    repository: str
+    sha: str
+    notices: tuple[str, ...]
+    query: str
+    mode: str
+    model: str | None
+    """The embedding model that was asked; None for a lexical search."""
+    hits: tuple[SearchHit, ...]
+    omitted: int = 0
+    """Hits that did not fit the token budget."""
+    matched: int = 0
+    """Units that passed the filters, whatever their score."""
+    coverage: float = 0.0
+    """How much of the query the best hit covers, 0..1: low where the snapshot has no answer."""
+
+
+def search(
+    parts: Parts,
+    query: str,
+    options: SearchOptions,
+    *,
+    repo: str | None = None,
+    sha: str | None = None,
+    token_budget: int | None = None,
+    source: bool = False,
+    embedding: EmbeddingChoice | None = None,
+) -> SearchResult:
+    """The best units for a query in the snapshot that the selection rules choose.
+
+    A snapshot that is sealed but not yet in the search index is put there first. Without vectors the
+    search is lexical, and a notice says what to run.
+
+    Raises:
+        UsageError: an empty query; dense mode, or another model than the snapshot's, without vectors.
+        NotFoundError: no such repository or snapshot.
+    """
+    if not query.strip():
+        raise UsageError("the query is empty", hint="ask with words or names: kb search 'order total'")
+    with parts.database.reader() as connection:
+        connection.autocommit = True  # each read is a statement of its own; nothing is held open
+        selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
+        view = open_or_make_view(parts, connection, selected.snapshot)
+        model, provider = choose_model(connection, selected.snapshot, options, embedding or EmbeddingChoice())
+        ranking = rank(Legs(connection, view, model, provider), query, options)
+        kept, omitted = within_budget(ranking.hits, token_budget)
+        stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
+        rows = stored.by_pk([hit.document.artifact_pk for hit in kept])
+        units = UnitMaker(selected).units(rows, source=source)
+    return SearchResult(
+        repository=selected.row.name,
+        sha=selected.snapshot.label,
+        notices=tuple(_notices(selected, ranking, options)),
+        query=query,
+        mode=ranking.mode,
+        model=model.model_id if model is not None and ranking.mode != "lexical" else None,
+        hits=tuple(
+            SearchHit(rank=place, score=round(hit.score, 6), parts=_score_parts(hit), unit=unit)
+            for place, (hit, unit) in enumerate(zip(kept, units, strict=True), 1)
+        ),
+        omitted=omitted,
+        matched=ranking.matched,
+        coverage=round(ranking.coverage, 4),
+    )
+
+
+def open_or_make_view(parts: Parts, connection: Connection, snapshot: SnapshotRow) -> SearchView:
+    """The snapshot's search index, made now where it is sealed but not yet in it.
+
+    Raises:
+        NotFoundError: it cannot be put there: the index was made past it.
+    """
+    view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
+    if view is None:
+        with parts.database.writer() as writer:
+            writer.autocommit = True
+            index.catch_up(writer, snapshot.lineage_id)
+        view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
+    if view is None:
+        raise NotFoundError(
+            f"{snapshot.label[:12]} is not in the search index", hint="index it again: kb index --full"
+        )
+    return view
+
+
+def choose_model(
+    connection: Connection, snapshot: SnapshotRow, options: SearchOptions, choice: EmbeddingChoice
+) -> tuple[ModelRow | None, EmbeddingProvider | None]:
+    """The model to ask with and its opened provider; two Nones for a lexical search.
+
+    Raises:
+        UsageError: the wanted model is not the snapshot's, or dense mode has no vectors; says what to run.
+    """
+    if options.mode == "lexical":
+        if options.diversity is not None:
+            raise UsageError("diversity compares vectors", hint="leave out --mode lexical, or --diversity")
+        return None, None
+    known = vectors.snapshot_models(connection, snapshot.snapshot_id)
+    at = snapshot.label.removeprefix("worktree:")[:12]
+    fitting = [row for row in known if choice.provider in (None, row.provider)]
+    if not known:
+        if options.mode == "dense" or options.diversity is not None:
+            raise UsageError(f"{at} is not embedded", hint=f"run: kb embed --sha {at}")
+        return None, None
+    if not fitting:
+        raise _mismatch(at, known, choice)
+    row = fitting[0]
+    provider = open_provider(row.provider, choice.model or row.locator, url=choice.url, key=choice.key)
+    matching = [one for one in fitting if one.model_id == provider.model_id]
+    if not matching:
+        raise _mismatch(at, known, choice)
+    if matching[0].dimensions != provider.dimensions:
+        raise UsageError(
+            f"{provider.model_id} gives {provider.dimensions} dimensions now, and {matching[0].dimensions} "
+            f"when {at} was embedded",
+            hint="name the model that it was embedded with (--model), or search with --mode lexical",
+        )
+    return matching[0], provider
+
+
+def _mismatch(at: str, known: list[ModelRow], choice: EmbeddingChoice) -> UsageError:
+    wanted = " ".join(filter(None, (choice.provider, choice.model)))
+    flags = f"--provider {choice.provider}" if choice.provider else ""
+    flags += f" --model {choice.model}" if choice.model else ""
+    return UsageError(
+        f"{at} is embedded with {', '.join(row.model_id for row in known)}, not with {wanted}",
+        hint=f"run: kb embed {flags.strip()} --sha {at}",
+    )
+
+
+def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> list[str]:
+    notices = [selected.notice] if selected.notice else []
+    if options.mode == "hybrid" and ranking.mode == "lexical":
+        at = selected.snapshot.label.removeprefix("worktree:")[:12]
+        notices.append(f"lexical only: {at} is not embedded; run: kb embed --sha {at}")
+    if ranking.unknown_terms:
+        notices.append(f"no text here has: {', '.join(ranking.unknown_terms[:10])}")
+    return notices
+
+
+def within_budget(hits: list[Hit], token_budget: int | None) -> tuple[list[Hit], int]:
+    """The first hits whose texts fit the budget (a token is about four characters), at least one; and how
+    many were left out."""
+    if token_budget is None:
+        return hits, 0
+    kept: list[Hit] = []
+    spent = 0
+    for hit in hits:
+        spent += (len(hit.document.text) + len(hit.document.title)) // _CHARACTERS_PER_TOKEN + 1
+        if kept and spent > token_budget:
+            break
+        kept.append(hit)
+    return kept, len(hits) - len(kept)
+
+
+def _score_parts(hit: Hit) -> ScoreParts:
+    parts = hit.parts
+    return ScoreParts(
+        lexical=_rounded(parts.lexical),
+        dense=_rounded(parts.dense),
+        lexical_scaled=round(parts.lexical_scaled, 4),
+        dense_scaled=round(parts.dense_scaled, 4),
+        dense_share=parts.dense_share,
+        prior=parts.prior,
+        related=parts.related,
+        terms={term: round(value, 4) for term, value in parts.terms.items()},
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
