@@ -181,8 +181,9 @@ def _included(site: Site) -> Expr | None:
     if view is None:
         return None
     if view.kind == "call" and last(view.value) == "include":
-        given = positional(view)
-        return given[0] if given else argument(view, "arg")
+        target = argument(view, "arg", 0)
+        inline = target is not None and target.kind == "tuple" and bool(target.items)
+        return target.items[0] if target is not None and inline else target
     if view.kind == "name" and view.value.endswith(".urls"):
         return view
     if view.kind == "tuple" and view.items and view.items[0].kind in ("name", "list"):

@@ -16,7 +16,7 @@ import tree_sitter
 
 from kb.extract.api import FactOutput, ParseView
 from kb.extract.expressions import dotted, last, positional, text_of
-from kb.structure.facts import Expr, ModuleFacts, SpanRef
+from kb.structure.facts import Decorator, Expr, ModuleFacts, SpanRef
 
 SOURCE = "contracts"
 
@@ -27,6 +27,7 @@ _COMPREHENSIONS = frozenset({"list_comprehension", "generator_expression", "set_
 _ADDING = frozenset({"append", "extend", "insert"})
 _LISTISH = re.compile(r"patterns|routes|urls", re.IGNORECASE)
 _URL_WORDS = frozenset({"path", "re_path", "url", "include"})
+_CALLEE = re.compile(r"((?:\w+\.)*(\w+))\(")
 RETURNED = "<return>"
 JOIN = "join"
 """Kind of the `expr` of a site that is no call: a list of routes takes another one in (`items[0]`)."""
@@ -157,9 +158,21 @@ def _route_decorators(module: ModuleFacts, vocabulary: Vocabulary) -> set[str]:
     for definition in module.definitions:
         for decorator in definition.decorators:
             expr = decorator.expr
-            if expr.kind == "call" and is_route_decorator(expr, vocabulary.decorators):
+            if expr.kind == "other":  # one that is larger than facts keep; its site is read from the tree
+                callee = _CALLEE.match(decorator.source)
+                if callee is not None and callee.group(2) in vocabulary.decorators:
+                    found.add(callee.group(1))
+            elif is_route_decorator(expr, vocabulary.decorators):
                 found.add(expr.value or last_of(expr))
     return found
+
+
+def decorator_name(decorator: Decorator) -> str:
+    """Last part of a decorator's callee, also where the decorator is larger than facts keep."""
+    if decorator.expr.kind != "other":
+        return last_of(decorator.expr)
+    callee = _CALLEE.match(decorator.source)
+    return callee.group(2) if callee is not None else ""
 
 
 def is_route_decorator(expr: Expr, names: frozenset[str]) -> bool:
@@ -220,19 +233,25 @@ class _Reader:
                 found.append(site)
         return found
 
-    def _nodes(self) -> Iterator[tree_sitter.Node]:
+    def _nodes(self) -> list[tree_sitter.Node]:
+        """Calls of the vocabulary, and calls whose value is what those are made on."""
         urls = b"urls" in self.parse.source
+        found, others = [], []
         for node in self.parse.calls:
             name = self._callee(node)
+            parent = node.parent
             if (name in _URL_WORDS and not urls) or (name == "register" and not self._on_router(node)):
                 continue
-            if name in self.vocabulary.decorators:
-                parent = node.parent
-                if parent is not None and parent.type == "decorator":
-                    yield node
-                    continue
-            if name in self.vocabulary.callees or (self.receivers and self._makes_receiver(node)):
-                yield node
+            decorates = parent is not None and parent.type == "decorator"
+            if name in (self.vocabulary.decorators if decorates else self.vocabulary.callees):
+                found.append(node)
+                function = node.child_by_field_name("function")
+                owner = function.child_by_field_name("object") if function is not None else None
+                if owner is not None:
+                    self.receivers.add(self._text(owner))
+            elif parent is not None and parent.type == "assignment":
+                others.append((node, parent))
+        return found + [node for node, parent in others if self._makes_receiver(parent)]
 
     def _callee(self, node: tree_sitter.Node) -> str:
         function = node.child_by_field_name("function")
@@ -250,12 +269,9 @@ class _Reader:
         function = node.child_by_field_name("function")
         return function is not None and "router" in self._text(function).lower()
 
-    def _makes_receiver(self, node: tree_sitter.Node) -> bool:
-        """An unknown call whose value is what route decorators are called on (a subclass, a factory)."""
-        parent = node.parent
-        if parent is None or parent.type != "assignment":
-            return False
-        left = parent.child_by_field_name("left")
+    def _makes_receiver(self, assignment: tree_sitter.Node) -> bool:
+        """Whether it assigns what routes are registered on (an instance of a subclass, a factory's result)."""
+        left = assignment.child_by_field_name("left")
         return left is not None and self._text(left) in self.receivers
 
     def _decorator(self, node: tree_sitter.Node, decorator: tree_sitter.Node) -> Site | None:
@@ -264,10 +280,10 @@ class _Reader:
             return None
         whole = decorator.parent
         definition = whole.child_by_field_name("definition") if whole is not None else None
-        body = definition.child_by_field_name("body") if definition is not None else None
-        if whole is None or body is None:
+        name = definition.child_by_field_name("name") if definition is not None else None
+        if whole is None or name is None:
             return None
-        handler = self.parse.scope_of(body)
+        handler = self.parse.scope_of(name)
         if whole.id not in self.which:
             self.which[whole.id] = self.seen[handler] = self.seen.get(handler, -1) + 1
         place = self._place(whole)
@@ -285,8 +301,8 @@ class _Reader:
         parent = node.parent
         while parent is not None and parent.type not in ("function_definition", "class_definition", "module"):
             parent = parent.parent
-        body = parent.child_by_field_name("body") if parent is not None else None
-        return self.parse.scope_of(body) if body is not None else ""
+        name = parent.child_by_field_name("name") if parent is not None else None
+        return self.parse.scope_of(name) if name is not None else ""
 
     def _place(self, node: tree_sitter.Node) -> dict[str, Any]:
         """Keyword arguments of `Site` that tell where the node stands."""
@@ -317,9 +333,9 @@ class _Reader:
                 direct = False
             child, parent = parent, parent.parent
         if parent is not None and parent.type == "function_definition":
-            body = parent.child_by_field_name("body")
-            if body is not None:
-                self.functions.setdefault(body.id, (body, self.parse.scope_of(body)))
+            body, name = parent.child_by_field_name("body"), parent.child_by_field_name("name")
+            if body is not None and name is not None:
+                self.functions.setdefault(body.id, (body, self.parse.scope_of(name)))
         if loops:
             found["loops"] = tuple(loops)
         return found

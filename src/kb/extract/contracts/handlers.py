@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.extract.contracts.facts import Site, last_of
+from kb.extract.contracts.facts import Site, decorator_name
 from kb.extract.contracts.place import Found, Linker, Place, scope_around
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Holder, Routers
@@ -44,7 +44,7 @@ def decorated(linker: Linker, site: Site, names: frozenset[str]) -> Handler:
         definition
         for definition in linker.file.module.definitions
         if definition.symbol_path == site.handler
-        and any(last_of(decorator.expr) in names for decorator in definition.decorators)
+        and any(decorator_name(decorator) in names for decorator in definition.decorators)
     ]
     module = linker.file.module_name
     qualified = f"{module}.{site.handler}" if module else site.handler
@@ -72,7 +72,12 @@ def named(linker: Linker, place: Place, expr: Expr | None) -> Handler:
             break
         if expr.kind != "call":
             break
-        expr = _unwrapped(expr)
+        inner = _unwrapped(expr)
+        if inner is None:  # an instance of a class that can be called
+            maker = linker.find(place, expr.value) if expr.value else None
+            if maker is not None and maker.kind == "class":
+                return Handler(maker.qualified, maker, ground_header(linker, maker, "handler"))
+        expr = inner
     return Handler(brief(written) if written is not None else "dynamic")
 
 

@@ -271,7 +271,7 @@ class Routers:
                     return chained
         if value.kind in ("name", "call", "attr"):
             return self.holder(place, value, depth + 1)
-        if value.kind in ("list", "tuple", "binop"):
+        if value.kind in ("list", "tuple", "binop", "other"):  # `other`: a list larger than facts keep
             return Holder(found.path, place.scope, name, "", LIST)
         return None
 
