@@ -23,6 +23,10 @@ BUILTIN = (
     "kb.extract.architecture.extractor:ArchitectureExtractor",
     "kb.extract.passages:PassagesExtractor",
     "kb.extract.contracts.extractor:ContractsExtractor",
+    "kb.extract.entities.extractor:EntitiesExtractor",
+    "kb.extract.events.extractor:EventsExtractor",
+    "kb.extract.configuration.extractor:ConfigurationExtractor",
+    "kb.extract.dependencies.extractor:DependenciesExtractor",
 )
 """Those that come with kb, in the order in which they link. A new one is one module and one line here."""
 
