@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -28,6 +27,7 @@ def canonical_json(value: Any) -> bytes:
         raise IntegrityError(f"an artifact's body is not JSON: {error}") from error
 
 
+_SPAN_ID = 32
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -53,14 +53,14 @@ def _refuse_floats(value: Any) -> None:
 
 def body_digest(draft: ArtifactDraft) -> bytes:
     """sha256 (32 bytes) of what the artifact says: title, body, text, confidence and links."""
-    links = sorted({(link.relation, link.target_key) for link in draft.links})
+    links = sorted(set(draft.links)) if len(draft.links) > 1 else draft.links
     return digest_fields(
         (
             draft.title.encode("utf-8"),
-            canonical_json(dict(draft.body)),
+            canonical_json(draft.body if type(draft.body) is dict else dict(draft.body)),
             draft.text.encode("utf-8"),
             str(draft.confidence).encode("ascii"),
-            encode_fields(part.encode("utf-8") for link in links for part in link),
+            encode_fields([part.encode("utf-8") for link in links for part in link]),
         )
     )
 
@@ -82,21 +82,21 @@ def seal_draft(
         GroundingError: the draft stands on no span.
         IntegrityError: the body cannot be encoded.
     """
-    pairs = sorted({(grounding.span_id, grounding.role) for grounding in draft.groundings})
+    pairs = sorted({(span, role) for _, span, _, role in draft.groundings})
     if not pairs:
         raise GroundingError(
             f"{draft.kind} {draft.logical_key!r} of extractor {extractor} stands on no span",
             logical_key=draft.logical_key,
             extractor=extractor,
         )
-    if any(len(span) != hashlib.sha256().digest_size for span, _ in pairs):
+    if any(len(span) != _SPAN_ID for span, _ in pairs):
         raise GroundingError(f"{draft.logical_key!r} stands on something that is not a span id")
     digest = body_digest(draft)
     artifact_id = digest_fields(
         (
             draft.kind.encode("utf-8"),
             draft.logical_key.encode("utf-8"),
-            encode_fields(part for span, role in pairs for part in (span, role.encode("utf-8"))),
+            encode_fields([part for span, role in pairs for part in (span, role.encode("utf-8"))]),
             extractor.encode("utf-8"),
             str(extractor_version).encode("ascii"),
             b"" if prompt_version is None else b"p" + prompt_version.encode("utf-8"),
