@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kb.extract.api import FileView, WorldView
-from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Option, Parser
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Mounted, Option, Parser
 from kb.extract.entities.annotations import Typed
 from kb.extract.expressions import (
     argument,
@@ -27,6 +27,8 @@ from kb.structure.facts import Decorator, Definition, Expr, Param
 _OPTIONS = frozenset(
     {"option", "argument", "password_option", "confirmation_option", "version_option", "help_option"}
 )
+_DEPTH = 5
+"""Groups in groups, and mounts on mounts, are followed this far."""
 _CLICK = ("click.", "rich_click.", "asyncclick.", "flask.cli.", "quart.cli.", "cloup.")
 _SETTINGS = (
     "default",
@@ -116,33 +118,52 @@ class Commands:
         owner = dotted(decorator.expr).rpartition(".")[0]
         scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
         words = [own] if own else []
-        if depth > 5:
+        if depth > _DEPTH:
             return words, []
         group = self._function(path, owner, scope) if owner else None
         if group is not None:
             found = self._kind(*group)
-            view = self.file if group[0] == self.file.path else self.world.file(group[0])
+            view = self._view(group[0])
             if found is not None and view is not None:
                 above, grounds = self._path(group[0], group[1], found[1], family, depth + 1)
                 return above + words, [*grounds, view.ground_module(group[1].header, "group")]
-        mounted, grounds = self._mounted(path, owner if family == "typer" else definition.name, scope)
-        return mounted + words, grounds
+        above, name, grounds = self._mounted(
+            path, owner if family == "typer" else definition.name, scope, depth
+        )
+        if family == "typer":
+            return [*above, *filter(None, [name]), *words], grounds
+        return [*above, name or own], grounds
 
-    def _mounted(self, path: str, name: str, scope: str) -> tuple[list[str], list[Grounding]]:
-        """Words that `add_typer` or `add_command` put in front of what a name means."""
-        if not name:
-            return [], []
+    def _mounted(
+        self, path: str, name: str, scope: str, depth: int
+    ) -> tuple[list[str], str, list[Grounding]]:
+        """What `add_typer` or `add_command` put something below, and the name that it gets there."""
         meant = self.reader.resolve(path, name, scope)
-        if meant.path is None or not meant.symbol_path:
-            return [], []
+        if depth > _DEPTH or meant.path is None or not meant.symbol_path:
+            return [], "", []
         for holder in self.world.who_has(SOURCE, f"mounted:{last(meant.symbol_path)}"):
             row = self.world.facts(holder, SOURCE, ConfigurationFacts)
             for entry in row[0].mounted if row is not None else ():
                 child = self.reader.resolve(holder, entry.child, entry.scope)
-                if row is not None and (child.path, child.symbol_path) == (meant.path, meant.symbol_path):
-                    words = [entry.name] if entry.name else []
-                    return words, [row[1].ground(entry.span, "group")]
-        return [], []
+                if row is None or (child.path, child.symbol_path) != (meant.path, meant.symbol_path):
+                    continue
+                above, grounds = self._above(holder, entry, depth + 1)
+                return above, entry.name, [*grounds, row[1].ground(entry.span, "group")]
+        return [], "", []
+
+    def _above(self, holder: str, entry: Mounted, depth: int) -> tuple[list[str], list[Grounding]]:
+        """The words of the group or application that something is mounted on."""
+        group = self._function(holder, entry.parent, entry.scope)
+        found = self._kind(*group) if group is not None else None
+        view = None if group is None else self._view(group[0])
+        if group is not None and found is not None and view is not None:
+            words, grounds = self._path(group[0], group[1], found[1], found[0], depth)
+            return words, [*grounds, view.ground_module(group[1].header, "group")]
+        above, name, grounds = self._mounted(holder, entry.parent, entry.scope, depth)
+        return [*above, *filter(None, [name])], grounds
+
+    def _view(self, path: str) -> FileView | None:
+        return self.file if path == self.file.path else self.world.file(path)
 
     def _parser(self, index: int, parser: Parser) -> ArtifactDraft | None:
         """One artifact per parser that has options, a name or a function of its own."""
@@ -160,7 +181,8 @@ class Commands:
             and parser.scope.endswith(".add_arguments")
         )
         if django:
-            key, command = f"command:django:{self.file.key_prefix}{last(module)}", last(module)
+            application = module.replace(".management.commands.", ".")
+            key, command = f"command:django:{self.file.key_prefix}{application}", last(module)
         else:
             place = qualified(self.file, parser.scope)
             sub = " ".join(filter(None, words[1:]))
@@ -175,7 +197,7 @@ class Commands:
             body["function"] = parser.function
             found = self._function(self.file.path, parser.function, parser.scope)
             if found is not None:
-                view = self.file if found[0] == self.file.path else self.world.file(found[0])
+                view = self._view(found[0])
                 if view is not None:
                     body["function"] = qualified(view, found[1].symbol_path)
                     groundings.append(view.ground_module(found[1].header, "handler"))
@@ -260,8 +282,10 @@ def _typer_option(param: Param) -> dict[str, Any]:
     default: Expr | None = None if param.default is call else param.default
     if call is not None and default is None:
         given = argument(call, "default", 0)
-        default = None if given is None or (given.kind == "str" and given.value.startswith("-")) else given
-    names = [name for name in names if kind == "argument" or name.startswith("-")]
+        default = (
+            None if given is None or (kind == "option" and (text_of(given) or "").startswith("-")) else given
+        )
+    names = [name for name in names if kind == "option" and name.startswith("-")]
     shown = param.name.replace("_", "-")
     entry: dict[str, Any] = {"names": names or [shown if kind == "argument" else f"--{shown}"], "kind": kind}
     if read.text:

@@ -82,8 +82,11 @@ def _imports(parse: ParseView) -> Iterator[Imported]:
     seen: set[str] = set()
     for entry in parse.module.imports:
         top = entry.module.partition(".")[0]
-        distinct = entry.module if top in NAMESPACES else top
+        module = entry.module
+        if top in NAMESPACES and entry.name not in (None, "*") and module.count(".") < 2:
+            module = f"{module}.{entry.name}"  # `from google.cloud import storage` is google.cloud.storage
+        distinct = module if top in NAMESPACES else top
         if entry.level or not top or top in STDLIB or distinct in seen:
             continue
         seen.add(distinct)
-        yield Imported(entry.module, parse.module_span(entry.span))
+        yield Imported(module, parse.module_span(entry.span))

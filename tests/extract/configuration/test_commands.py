@@ -1,0 +1,109 @@
+"""Command lines of click, Typer and argparse with the words that call them and their options."""
+
+from evals.folders import by_key, linked
+from kb.extract.configuration.extractor import ConfigurationExtractor
+
+
+def knowledge(files: dict[str, str]):
+    return by_key(linked({path: text.encode() for path, text in files.items()}, [ConfigurationExtractor()]))
+
+
+def test_click_commands_are_called_through_their_groups_across_files():
+    found = knowledge(
+        {
+            "tool/__init__.py": "",
+            "tool/main.py": (
+                "import click\nfrom tool.users import user_group\n\n\n@click.group()\ndef cli():\n"
+                '    """The tool."""\n\n\n@click.command(name="lone")\ndef lone_command():\n    pass\n\n\n'
+                "cli.add_command(lone_command)\ncli.add_command(user_group)\n"
+            ),
+            "tool/users.py": (
+                'import click\n\n\n@click.group("users")\ndef user_group():\n    pass\n\n\n'
+                '@user_group.command()\n@click.argument("name")\n'
+                '@click.option("-c", "--count", type=int, default=1, help="How many")\n'
+                'def add_user(name, count):\n    """Adds a user."""\n'
+            ),
+        }
+    )
+    assert {key: entry.draft.body["command"] for key, entry in found.items()} == {
+        "command:click:tool.main.cli": "cli",
+        "command:click:tool.main.lone_command": "cli lone",
+        "command:click:tool.users.user_group": "cli users",
+        "command:click:tool.users.add_user": "cli users add-user",
+    }
+    entry = found["command:click:tool.users.add_user"]
+    assert entry.draft.body["options"] == [
+        {"names": ["name"], "kind": "argument"},
+        {"names": ["-c", "--count"], "kind": "option", "default": "1", "type": "int", "help": "How many"},
+    ]
+    assert entry.draft.body["help"] == "Adds a user."
+    assert ("definition", "tool/users.py", 9, 12) in entry.places
+    assert ("group", "tool/main.py", 16, 16) in entry.places
+
+
+def test_typer_reads_the_signature():
+    found = knowledge(
+        {
+            "t.py": (
+                "import typer\nfrom typing import Annotated\n\napp = typer.Typer()\nitems = typer.Typer()\n"
+                'app.add_typer(items, name="items")\n\n\n@items.command("new")\n'
+                "def create(\n    name: str,\n    size: int = 3,\n"
+                '    loud: Annotated[bool, typer.Option("--loud", help="Noise")] = False,\n'
+                '    path: str = typer.Argument("x"),\n):\n    pass\n'
+            )
+        }
+    )
+    body = found["command:typer:t.create"].draft.body
+    assert body["command"] == "items new"
+    assert body["options"] == [
+        {"names": ["name"], "kind": "argument", "type": "str"},
+        {"names": ["--size"], "kind": "option", "type": "int", "default": "3"},
+        {"names": ["--loud"], "kind": "option", "type": "bool", "default": "False", "help": "Noise"},
+        {"names": ["path"], "kind": "argument", "type": "str", "default": "x"},
+    ]
+
+
+def test_argparse_follows_variables_groups_and_subparsers():
+    found = knowledge(
+        {
+            "a.py": (
+                "import argparse\n\n\ndef run(args):\n    pass\n\n\ndef main():\n"
+                '    parser = argparse.ArgumentParser(prog="tool", description="Does it")\n'
+                '    parser.add_argument("-v", "--verbose", action="store_true")\n'
+                '    sub = parser.add_subparsers(dest="cmd")\n'
+                '    go = sub.add_parser("go", help="Goes")\n'
+                '    group = go.add_argument_group("x")\n'
+                '    group.add_argument("target", nargs="+")\n'
+                "    go.set_defaults(func=run)\n"
+                '    for n in "ab":\n        go.add_argument("--" + n)\n'
+            )
+        }
+    )
+    assert sorted(found) == ["command:argparse:a.main", "command:argparse:a.main:go"]
+    top, go = found["command:argparse:a.main"], found["command:argparse:a.main:go"]
+    assert top.draft.body["options"] == [{"names": ["-v", "--verbose"], "action": "store_true"}]
+    assert go.draft.body["command"] == "tool go"
+    assert go.draft.body["function"] == "a.run"
+    assert go.draft.body["options"] == [
+        {"names": ["target"], "nargs": "+"},
+        {"names": ["?"], "resolution": "dynamic"},
+    ]
+    assert go.draft.confidence == 60
+    assert ("handler", "a.py", 4, 4) in go.places
+
+
+def test_a_django_management_command_goes_by_its_file():
+    found = knowledge(
+        {
+            "shop/__init__.py": "",
+            "shop/management/__init__.py": "",
+            "shop/management/commands/__init__.py": "",
+            "shop/management/commands/reindex.py": (
+                "from django.core.management.base import BaseCommand\n\n\nclass Command(BaseCommand):\n"
+                '    def add_arguments(self, parser):\n        parser.add_argument("--all", help="Everything")\n'
+            ),
+        }
+    )
+    body = found["command:django:shop.reindex"].draft.body
+    assert body["command"] == "reindex"
+    assert body["options"] == [{"names": ["--all"], "help": "Everything"}]
