@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 from kb.errors import KbError
+from kb.extract.registry import load_extractors
 from kb.git.repository import Repository
 from kb.model.commits import FileChange
 from kb.model.served import Freshness
 from kb.model.spans import LocatedSpan
 from kb.store.units import Place
 from kb.structure.dialects import dialect_of
-from kb.structure.reader import read_blob
+from kb.structure.reader import FactReader, read_blob
 
 Status = Literal["current", "moved", "changed", "gone", "unknown"]
 
@@ -52,6 +54,16 @@ class HeadReader:
             except KbError:
                 # An unborn HEAD, or a commit that is no longer there: that much is unknown.
                 self._behind = None
+
+    @property
+    def head(self) -> str | None:
+        """HEAD's commit; None where the repository cannot be reached."""
+        return self._head
+
+    @property
+    def behind(self) -> int | None:
+        """Commits from the snapshot to HEAD; None where that is not known."""
+        return self._behind
 
     def freshness(self, places: Sequence[Place]) -> Freshness:
         """The worst status of the places, with the distance of the snapshot to HEAD."""
@@ -116,12 +128,18 @@ class HeadReader:
         dialect = dialect_of(path)
         if dialect is None or self._repository is None:
             return None
-        blob = read_blob(oid, self._repository.read(oid), dialect, ())
+        blob = read_blob(oid, self._repository.read(oid), dialect, readers())
         spans = _collect(blob.occurrences)
         self._parsed[oid] = spans
         if len(self._parsed) > _KEPT:
             self._parsed.popitem(last=False)
         return spans
+
+
+@cache
+def readers() -> tuple[FactReader, ...]:
+    """Who reads facts of a blob: what they cite are spans too, and artifacts stand on those."""
+    return load_extractors()
 
 
 def _collect(occurrences: Sequence[LocatedSpan]) -> _Spans:

@@ -51,7 +51,9 @@ class ScoreParts(_Record):
     lexical_scaled: float
     dense_scaled: float
     dense_share: float
+    evidence: float
     prior: float
+    coherence: float
     related: str | None = None
     terms: dict[str, float] = {}
 
@@ -230,7 +232,9 @@ def _score_parts(hit: Hit) -> ScoreParts:
         lexical_scaled=round(parts.lexical_scaled, 4),
         dense_scaled=round(parts.dense_scaled, 4),
         dense_share=parts.dense_share,
+        evidence=round(parts.evidence, 4),
         prior=parts.prior,
+        coherence=round(parts.coherence, 4),
         related=parts.related,
         terms={term: round(value, 4) for term, value in parts.terms.items()},
     )

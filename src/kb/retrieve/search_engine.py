@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kb.retrieve.search_calibration import dense_share, source_of
+from kb.retrieve.search_evidence import Mentions, coherence
 from kb.retrieve.search_fusion import capped, convex, diversified, min_max, ranked, reciprocal_rank
 from kb.retrieve.search_legs import Filter, Legs, Question
 from kb.retrieve.search_priors import path_prior
@@ -32,9 +33,7 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
     documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
     parts = _parts(legs, lexical, dense, documents, options)
     scores = _fused(mode, options, lexical, dense, parts)
-    for doc, document in documents.items():
-        parts[doc].prior = path_prior(document.path, text, options.path)
-        scores[doc] *= parts[doc].prior
+    _weigh(text, options, documents, scores, parts)
     order = ranked(scores)
     if options.expand:
         order = _expanded(legs, order, allowed, documents, parts)
@@ -113,6 +112,25 @@ def _fused(
         {doc: one.dense_scaled for doc, one in parts.items()},
         lambda doc: parts[doc].dense_share,
     )
+
+
+def _weigh(
+    text: str,
+    options: SearchOptions,
+    documents: Mapping[int, Document],
+    scores: dict[int, float],
+    parts: Mapping[int, Parts],
+) -> None:
+    """Adds to the fused scores what names, places and the rest of the file say."""
+    mentions = Mentions(text)
+    for doc, document in documents.items():
+        part = parts[doc]
+        part.evidence = mentions.evidence(document)
+        part.prior = path_prior(document.path, text, options.path)
+        scores[doc] = (scores[doc] + part.evidence) * part.prior
+    for doc, added in coherence(list(documents.values()), scores).items():
+        parts[doc].coherence = added
+        scores[doc] += added
 
 
 def _expanded(

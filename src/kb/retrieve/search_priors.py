@@ -13,20 +13,19 @@ _EXAMPLES = re.compile(
 _ABOUT_TESTS = re.compile(r"\b(tests?|testing|tested|fixtures?|mock\w*|conftest)\b", re.IGNORECASE)
 _ABOUT_EXAMPLES = re.compile(r"\b(examples?|samples?|demos?|tutorials?|benchmarks?)\b", re.IGNORECASE)
 
-TESTS = 0.7
-EXAMPLES = 0.7
+TESTS = 0.5
+EXAMPLES = 0.5
 
 
 def path_prior(path: str, query: str, path_filter: str | None) -> float:
     """1, or less for a test or an example where the question is not about those.
 
-    A path filter is the user's own prior: with one, every file counts alike.
+    A path filter that names tests or examples asks for them.
     """
-    if path_filter is not None:
-        return 1.0
+    asked = f"{path_filter or ''}/"
     prior = 1.0
-    if _TESTS.search(path) and not _ABOUT_TESTS.search(query):
+    if _TESTS.search(path) and not (_ABOUT_TESTS.search(query) or _TESTS.search(asked)):
         prior *= TESTS
-    if _EXAMPLES.search(path) and not _ABOUT_EXAMPLES.search(query):
+    if _EXAMPLES.search(path) and not (_ABOUT_EXAMPLES.search(query) or _EXAMPLES.search(asked)):
         prior *= EXAMPLES
     return prior

@@ -46,9 +46,13 @@ class Parts:
     """Between 0 and 1 among this query's candidates."""
     dense_scaled: float = 0.0
     dense_share: float = 0.0
-    """score = (1 - share) * lexical_scaled + share * dense_scaled, times `prior`."""
+    """score = ((1 - share) * lexical_scaled + share * dense_scaled + evidence) * prior + coherence."""
+    evidence: float = 0.0
+    """What it adds that the query names the definition or its file."""
     prior: float = 1.0
     """What the place of the file says: below 1 for tests and examples that were not asked for."""
+    coherence: float = 0.0
+    """What other good units of the same file add."""
     related: str | None = None
     """`relation of key` for a hit that graph expansion added."""
     terms: dict[str, float] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 
 from kb.git.repository import Repository
@@ -17,7 +18,7 @@ class UnitMaker:
     def __init__(self, selected: Selected) -> None:
         self._selected = selected
         self._sha = selected.snapshot.label
-        self._head = HeadReader(selected.repository, self._sha, selected.snapshot.tree)
+        self.head = HeadReader(selected.repository, self._sha, selected.snapshot.tree)
 
     def units(self, rows: Sequence[ArtifactRow], *, source: bool = False) -> tuple[Unit, ...]:
         """The rows as units, in order; `source` adds the very lines at the snapshot's commit."""
@@ -36,25 +37,31 @@ class UnitMaker:
             extractor_version=row.extractor_version,
             model=row.model_id,
             confidence=row.confidence,
-            freshness=self._head.freshness(row.places),
+            freshness=self.head.freshness(row.places),
+            artifact_id=row.artifact_id.hex()[:16],
         )
 
     def _provenance(self, place: Place, *, source: bool) -> Provenance:
-        return Provenance(
-            file=place.path,
-            start_line=place.start_line,
-            end_line=place.end_line,
-            sha=self._sha,
-            symbol=place.symbol_path,
-            role=place.role,
-            span_id=place.span_id.hex(),
-            source=self._lines(place) if source else None,
-        )
+        found = provenance_of(place, self._sha)
+        return found.model_copy(update={"source": self._lines(place)}) if source else found
 
     def _lines(self, place: Place) -> tuple[SourceLine, ...] | None:
         if self._selected.repository is None:
             return None
         return source_lines(self._selected.repository, place.oid, place.start_line, place.end_line)
+
+
+def provenance_of(place: Place, sha: str) -> Provenance:
+    """A place at a commit as it is served, without its lines."""
+    return Provenance(
+        file=place.path,
+        start_line=place.start_line,
+        end_line=place.end_line,
+        sha=sha,
+        symbol=place.symbol_path,
+        role=place.role,
+        span_id=place.span_id.hex(),
+    )
 
 
 def source_lines(repository: Repository, oid: str, start: int, end: int) -> tuple[SourceLine, ...]:
@@ -65,10 +72,13 @@ def source_lines(repository: Repository, oid: str, start: int, end: int) -> tupl
     Raises:
         NotFoundError: the repository no longer holds the blob.
     """
-    lines = _blob_lines(repository, oid)
+    lines = line_texts(repository.read(oid))
     return tuple(SourceLine(line=number, text=lines[number - 1]) for number in range(start, end + 1))
 
 
-def _blob_lines(repository: Repository, oid: str) -> list[str]:
-    text = repository.read(oid).decode("utf-8-sig", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+def line_texts(data: bytes) -> list[str]:
+    """The lines of a blob as text, without a BOM and line endings; lines end where Python's do.
+
+    Bytes that are not UTF-8 are shown as replacement characters.
+    """
+    return [line.decode("utf-8", "replace") for line in data.removeprefix(codecs.BOM_UTF8).splitlines()]

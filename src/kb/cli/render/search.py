@@ -60,8 +60,10 @@ def _parts_lines(hit: SearchHit) -> Iterator[str]:
         yield dim(f"    found as {one_line(parts.related)}")
     lexical = "-" if parts.lexical is None else f"{parts.lexical:.3f} -> {parts.lexical_scaled:.3f}"
     dense = "-" if parts.dense is None else f"{parts.dense:.3f} -> {parts.dense_scaled:.3f}"
-    prior = "" if parts.prior == 1 else f"; prior {parts.prior:.2f}"
-    yield dim(f"    lexical {lexical}; dense {dense}; dense share {parts.dense_share:.2f}{prior}")
+    yield dim(f"    lexical {lexical}; dense {dense}; dense share {parts.dense_share:.2f}")
+    yield dim(
+        f"    names {parts.evidence:+.2f}; place x{parts.prior:.2f}; rest of the file {parts.coherence:+.2f}"
+    )
     if parts.terms:
         ranked = sorted(parts.terms.items(), key=lambda item: -item[1])
         yield dim("    " + ", ".join(f"{one_line(term)} {value:.2f}" for term, value in ranked))

@@ -1,0 +1,92 @@
+"""What names and places say beside the words: the query names a definition, a file, or a part of one.
+
+The weights were chosen on one half of the localisation instances (docs/search.md) and checked on the
+other half and on questions of another project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+
+from kb.store.search.reading import Document
+
+NAMED = 0.3
+"""For a definition that the query names in a way that only names are written: `get_user`, `HTTPError`."""
+NAMED_PLAIN = 0.15
+"""For one whose name is also a plain word of the query."""
+FILE_NAMED = 0.1
+"""For a unit of a file whose name is a word of the query."""
+FILE_MENTIONED = 0.3
+"""For a unit of a file whose path or dotted module stands in the query."""
+COHERENCE = 0.2
+"""What each of the next best units of the same file adds to a unit of its file."""
+_COHERENT = 5
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_IN_CODE = re.compile(r"`([^\W\d]\w*)`|([^\W\d]\w*)\(|\.([^\W\d]\w*)")
+_SHAPED = re.compile(r"\w_\w|[a-z][A-Z]|[A-Z]{2,}[a-z]|\d")
+_SHORTEST = 3
+
+
+class Mentions:
+    """The names that a query mentions."""
+
+    def __init__(self, query: str) -> None:
+        self._text = query
+        self._words = set(_WORD.findall(query))
+        self._lower = {word.lower() for word in self._words}
+        self._in_code = {name for groups in _IN_CODE.findall(query) for name in groups if name}
+
+    def evidence(self, document: Document) -> float:
+        """What the document's own name and its file's name add to its score."""
+        return self._of_name(own_name(document)) + self._of_file(document.path)
+
+    def _of_name(self, name: str) -> float:
+        if len(name) < _SHORTEST or name not in self._words:
+            return 0.0
+        sure = name in self._in_code or name[0].isupper() or _SHAPED.search(name) is not None
+        return NAMED if sure else NAMED_PLAIN
+
+    def _of_file(self, path: str) -> float:
+        stem = file_stem(path)
+        named = FILE_NAMED if stem.lower() in self._lower else 0.0
+        module = path.removeprefix("src/").rpartition(".")[0].replace("/", ".")
+        mentioned = path.removeprefix("src/") in self._text or ("." in module and module in self._text)
+        return named + (FILE_MENTIONED if mentioned else 0.0)
+
+
+def own_name(document: Document) -> str:
+    """The last part of a definition's dotted key; empty for what is no definition (modules, prose...)."""
+    name = document.logical_key.partition(":")[2].partition("~")[0]
+    if re.search(r"[#/\s>]", name) or "." not in name:
+        return ""
+    last = name.rpartition(".")[2]
+    return "" if last == file_stem(document.path) else last
+
+
+def file_stem(path: str) -> str:
+    """The file's name without its suffix; for a package's `__init__` the package's."""
+    pure = PurePosixPath(path)
+    return pure.parent.name if pure.stem == "__init__" else pure.stem
+
+
+def coherence(documents: Sequence[Document], scores: Mapping[int, float]) -> dict[int, float]:
+    """What the other units of its file add to each document: a fifth of each of the five next best.
+
+    A definition that is there in several forms (symbol, source) counts once.
+    """
+    files: dict[str, dict[str, float]] = defaultdict(dict)
+    for document in documents:
+        names = files[document.path]
+        name = document.logical_key.partition(":")[2]
+        names[name] = max(names.get(name, 0.0), scores[document.doc])
+    added: dict[int, float] = {}
+    for document in documents:
+        names = files[document.path]
+        own = document.logical_key.partition(":")[2]
+        others = sorted((score for name, score in names.items() if name != own), reverse=True)
+        added[document.doc] = COHERENCE * sum(others[:_COHERENT])
+    return added
