@@ -13,16 +13,6 @@ _LONGEST_DOTTED = 100
 _NAME_START = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") | frozenset(
     range(0x80, 0x100)
 )
-_NAME = rb"[A-Za-z_]\w*"
-_VALUE = rb"""%b(?:\.%b)*|[0-9]+|"[^"\\\r\n]*"|'[^'\\\r\n]*'""" % (_NAME, _NAME)
-_ARGUMENTS = rb"\(((?:(?:%b=)?(?:%b)(?:, (?:%b=)?(?:%b))*)?)\)" % (_NAME, _VALUE, _NAME, _VALUE)
-_FLAT_ITEM = re.compile(rb"(?:(%b)=)?(%b)" % (_NAME, _VALUE))
-_FLAT_LIST = re.compile(_ARGUMENTS)
-_FLAT_CALL = re.compile(rb"(%b(?:\.%b)*)%b" % (_NAME, _NAME, _ARGUMENTS))
-"""Calls as they mostly are: on one line, and nothing in them is nested."""
-_LONGEST_FLAT = 120
-_FLAT_CONSTANTS = {b"None": b"=None", b"True": b"=True", b"False": b"=False"}
-_QUOTES = frozenset(b"'\"")
 _OPEN_BRACKET = g.token("[")
 _SPLATS = g.kinds("list_splat", "splat_type")
 
@@ -141,41 +131,9 @@ def _tuple_pattern(walk: Walk, node: Node, depth: int) -> None:
 
 def _call(walk: Walk, node: Node, depth: int) -> None:
     walk.outline.calls.append(node)
-    out = walk.out
-    out.append(b"(call")
-    start, end = node.start_byte, node.end_byte
-    flat = _FLAT_CALL.fullmatch(walk.source, start, end) if end - start < _LONGEST_FLAT else None
-    if flat is None:
-        walk.emit(node.children, depth + 1)
-    else:
-        callee, arguments = flat.groups()
-        out.append(callee)
-        if arguments:
-            _flat_arguments(out, arguments)
-    out.append(CLOSE)
-
-
-def _argument_list(walk: Walk, node: Node, depth: int) -> None:
-    start, end = node.start_byte, node.end_byte
-    flat = _FLAT_LIST.fullmatch(walk.source, start, end) if end - start < _LONGEST_FLAT else None
-    if flat is None:
-        walk.emit(node.children, depth + 1)
-    elif flat[1]:
-        _flat_arguments(walk.out, flat[1])
-
-
-def _flat_arguments(out: list[bytes], text: bytes) -> None:
-    """What the walk would write for names, digits and simple strings, without visiting them."""
-    for keyword, item in _FLAT_ITEM.findall(text):
-        if keyword:
-            out.append(b"(keyword_argument")
-            out.append(keyword)
-        if item[0] in _QUOTES:
-            out.append(b'"' + item[1:-1])
-        else:
-            out.append(_FLAT_CONSTANTS.get(item, item))
-        if keyword:
-            out.append(CLOSE)
+    walk.out.append(b"(call")
+    walk.emit(node.children, depth + 1)
+    walk.out.append(CLOSE)
 
 
 def _lambda(walk: Walk, node: Node, depth: int) -> None:
@@ -208,7 +166,7 @@ FORMS: dict[str, Handler] = {
     "yield": _yield,
     "parenthesized_expression": _transparent,
     "parenthesized_list_splat": _transparent,
-    "argument_list": _argument_list,
+    "argument_list": _transparent,
     "case_pattern": _transparent,
     "with_item": _transparent,
 }
