@@ -150,3 +150,9 @@ def test_every_field_of_the_unit_is_documented():
     shown = (ROOT / "docs" / "json.md").read_text(encoding="utf-8").partition("## The unit")[2]
     fields = {name for model in (Unit, Provenance, Freshness) for name in model.model_fields}
     assert {name for name in fields if f"`{name}`" not in shown} == set()
+
+
+def test_every_page_of_the_documentation_is_in_its_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert {name for name in pages if f"]({name})" not in index} == set()
