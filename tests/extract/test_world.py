@@ -384,6 +384,7 @@ EDITS = {
     "an init above": {"more/shop/__init__.py": "", "more/shop/orders.py": ""},
     "a second root": {"lib/shop/__init__.py": "", "lib/setup.py": ""},
     "a stub": {"shop/orders.pyi": "class Order: ...\n"},
+    "a package far away of a folder's name": {"far/shop/__init__.py": "", "src/shop/base.py": ""},
     "a declared root": {"shop/pyproject.toml": ""},
     "everything moves into src": {f"src/{path}": text for path, text in SHOP.items()} | dict.fromkeys(SHOP),
 }

@@ -263,8 +263,8 @@ class Layout:
         rivals = self.defining(parts[0])
         if root not in rivals:
             twins = self._twins(root, "/".join(parts), path)
-            if len(twins) > 1 and rivals:  # another root has it as a regular package, which keeps the name
-                return f"{root or '.'}:"
+            if any(self.is_package(join(twin, parts[0])) for twin in twins if twin != root):
+                return f"{root or '.'}:"  # a regular package keeps the name
             rivals = twins
         if len(rivals) < 2 or not root:
             return ""

@@ -2,6 +2,9 @@
 
 A fact struct refers to spans by integers that index the span table of its own row. Facts never hold
 the file's path or module name, and never a line or byte offset: those come by join.
+
+The structs are invisible to the garbage collector (`gc=False`): they are trees without cycles, and there
+are hundreds of thousands of them while a snapshot is linked.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def decode_span_table(table: bytes) -> list[SpanKey]:
     ]
 
 
-class Expr(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Expr(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A Python expression as far as static reading needs it; built by `structure.python.expressions`.
 
     kind / value / items by kind:
@@ -72,7 +75,7 @@ class Expr(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     items: tuple[Expr, ...] = ()
 
 
-class Param(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Param(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One parameter of a function, in order."""
 
     name: str
@@ -82,7 +85,7 @@ class Param(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     default: Expr | None = None
 
 
-class Import(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Import(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One name that an import statement binds, in the statement's own words."""
 
     span: SpanRef
@@ -102,7 +105,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Place of the statement among the module's statements that bind names, for "last one wins"."""
 
 
-class DynamicImport(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class DynamicImport(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A call of `importlib.import_module` or `__import__`."""
 
     span: SpanRef
@@ -113,7 +116,7 @@ class DynamicImport(msgspec.Struct, frozen=True, array_like=True, omit_defaults=
     scope: str = ""
 
 
-class Decorator(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Decorator(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """One decorator of a definition, outermost first."""
 
     expr: Expr
@@ -121,7 +124,7 @@ class Decorator(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True
     """Normalised one-line source without `@`."""
 
 
-class Assignment(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Assignment(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A module- or class-level assignment (plain, annotated or augmented), one per target name."""
 
     name: str
@@ -139,7 +142,7 @@ class Assignment(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     ordinal: int = 0
 
 
-class Definition(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class Definition(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A class, function, method or lambda-assigned name, in source order (start, -end)."""
 
     kind: str
@@ -172,7 +175,7 @@ class Definition(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     """For a class: names assigned through `self.` in its methods, source order, unique."""
 
 
-class CallSite(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class CallSite(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """A call as written (`CallSite`s are made on demand by the extractor that wants them)."""
 
     expr: Expr
@@ -180,7 +183,7 @@ class CallSite(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     scope: str = ""
 
 
-class ModuleFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+class ModuleFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """What a Python file says by itself; fact source `module`, read by every extractor's `link`."""
 
     docstring: str | None = None
