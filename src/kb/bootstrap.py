@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kb.config import Settings
+from kb.errors import KbError
 from kb.store.database import Database
 from kb.store.embedded import EmbeddedServer
 
@@ -38,6 +41,19 @@ def find_database(settings: Settings) -> Database:
             settings.db_url.get_secret_value().replace("postgresql+psycopg:", "postgresql:", 1)
         )
     return Database(embedded_server(settings).ensure_running())
+
+
+def own_program() -> Path:
+    """The installed `kb` that is running, for those who are to call it later.
+
+    Raises:
+        KbError: there is none, because kb was started in another way.
+    """
+    beside = Path(sys.executable).with_name("kb")
+    found = str(beside) if beside.is_file() else shutil.which("kb")
+    if found is None:
+        raise KbError("the program `kb` is not installed", hint="install it: uv tool install .")
+    return Path(found).absolute()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from kb.model.served import Freshness, Provenance, Unit
 from kb.retrieve.gaps import GapList
 from kb.retrieve.show import Shown
 from kb.retrieve.status import Status
+from kb.snapshot.backfill import BackfillReport
+from kb.snapshot.gc import GcReport
+from kb.snapshot.hooks import HookReport
 from kb.snapshot.requests import IndexReport
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +139,9 @@ def test_every_link_between_pages_leads_somewhere():
         ("kb.show/1", Shown),
         ("kb.gaps/1", GapList),
         ("kb.status/1", Status),
+        ("kb.backfill/1", BackfillReport),
+        ("kb.gc/1", GcReport),
+        ("kb.hook.status/1", HookReport),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

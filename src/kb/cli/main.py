@@ -17,6 +17,9 @@ _COMMANDS = "kb.cli.commands"
 SECTIONS = {
     "Index": {
         "index": f"{_COMMANDS}.index",
+        "backfill": f"{_COMMANDS}.backfill",
+        "watch": f"{_COMMANDS}.watch",
+        "hook": f"{_COMMANDS}.hook",
         "embed": f"{_COMMANDS}.embed",
     },
     "Read": {
@@ -27,6 +30,7 @@ SECTIONS = {
     },
     "Keep": {
         "repo": f"{_COMMANDS}.repo",
+        "gc": f"{_COMMANDS}.gc",
         "db": f"{_COMMANDS}.db",
     },
     "Evaluate": {

@@ -1,33 +1,47 @@
 """Git hooks that index what was just committed, merged or received: quiet, in the background, removable.
 
-kb's lines stand between two marks inside a shell script; whatever else the script does stays as it is.
+kb's lines stand between two marks at the top of a shell script, before whatever else it does: a script
+that ends early, or fails, does not keep kb from running. All other bytes of the script stay as they are.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pygit2
 
-from kb.errors import RepositoryError
+from kb.errors import RepositoryError, UsageError
 from kb.git.failures import reading
 from kb.git.location import find_local
 
 BEGIN = "# >>> kb: index in the background; remove with `kb hook remove`"
 END = "# <<< kb"
-_SHELL = ("#!/bin/sh", "#!/usr/bin/env sh", "#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/dash")
+_SHELL = re.compile(r"#!\s*(/usr/bin/env\s+)?(/\S*/)?(sh|bash|dash|ksh|zsh)(\s|\Z)")
 _HEADER = "#!/bin/sh\n"
 
 # A hook must never fail or delay the commit: the work runs detached, and its fate is nobody's exit code.
-_HERE = "(unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE; exec {kb} index .) </dev/null >/dev/null 2>&1 &"
-_RECEIVED = """while read -r _ kb_new kb_ref; do
+# Git tells hooks about the repository by variables, which would speak of another one to whatever kb calls.
+_UNSET = "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY"
+_HERE = f"({_UNSET}; exec {{kb}} index .) </dev/null >/dev/null 2>&1 &\n"
+# What was pushed comes on standard input, which is the rest of the script's too: it is handed on.
+_RECEIVED = f"""kb_refs=$(cat)
+while read -r _ kb_new kb_ref; do
   case "$kb_new$kb_ref" in
     *[!0]*refs/heads/*)
-      (unset GIT_DIR GIT_QUARANTINE_PATH; exec {kb} index . --sha "$kb_new") </dev/null >/dev/null 2>&1 & ;;
+      ({_UNSET}; exec {{kb}} index . --sha "$kb_new") </dev/null >/dev/null 2>&1 & ;;
   esac
-done"""
+done <<END_OF_REFS
+$kb_refs
+END_OF_REFS
+exec <<END_OF_REFS
+$kb_refs
+END_OF_REFS
+"""
 
 HOOKS = {"post-commit": _HERE, "post-merge": _HERE, "post-receive": _RECEIVED}
 
@@ -58,7 +72,7 @@ def states(where: Path) -> list[HookState]:
     return [HookState(name, folder / name, BEGIN in _text(folder / name)) for name in HOOKS]
 
 
-def install(where: Path, kb: Path, names: tuple[str, ...]) -> list[HookState]:
+def install(where: Path, kb: Path, names: Sequence[str]) -> list[HookState]:
     """Puts kb's lines into the hooks; installing again renews them.
 
     Args:
@@ -67,23 +81,38 @@ def install(where: Path, kb: Path, names: tuple[str, ...]) -> list[HookState]:
         names: hooks, of `HOOKS`.
 
     Raises:
-        RepositoryError: a hook is there and is no shell script; nothing is changed then.
+        UsageError: there is no hook of such a name.
+        RepositoryError: a hook is there that kb cannot be put into; nothing is changed then.
     """
+    unknown = sorted(set(names) - HOOKS.keys())
+    if unknown:
+        raise UsageError(f"kb has no hook {', '.join(unknown)}", hint=f"there are {', '.join(HOOKS)}")
     folder = hooks_folder(where)
     texts = {name: _text(folder / name) for name in names}
     for name, text in texts.items():
-        first = text.partition("\n")[0].strip()
-        if text and not first.startswith(_SHELL):
+        complaint = _complaint(folder / name, text)
+        if complaint:
             raise RepositoryError(
-                f"the hook {folder / name} is no shell script",
+                f"the hook {folder / name} {complaint}",
                 hint=f"call `kb index .` from it yourself, or leave it out: --only {'|'.join(HOOKS)}",
             )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         body = HOOKS[name].format(kb=shlex.quote(str(kb)))
-        kept = _without(text) or _HEADER
-        _write(folder / name, f"{kept.rstrip()}\n{BEGIN}\n{body}\n{END}\n")
+        header, _, rest = (_without(text) or _HEADER).partition("\n")
+        _write(folder / name, f"{header}\n{BEGIN}\n{body}{END}\n{rest}")
     return states(where)
+
+
+def _complaint(path: Path, text: str) -> str | None:
+    """Why kb's lines cannot go into a hook; None where they can."""
+    if path.is_symlink():
+        return "is a link to another file"
+    if text and not _SHELL.match(text.partition("\n")[0]):
+        return "is no shell script"
+    if text and not path.stat().st_mode & stat.S_IXUSR:
+        return "is not executable, so git does not run it, and kb does not switch it on"
+    return None
 
 
 def remove(where: Path) -> list[HookState]:
@@ -118,7 +147,8 @@ def _without(text: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     """The whole file or the old one: git may run the hook at this moment."""
+    mode = path.stat().st_mode if path.exists() else 0o755
     fresh = path.with_name(f"{path.name}.kb-new")
     fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
-    fresh.chmod(0o755)
+    fresh.chmod(stat.S_IMODE(mode))
     fresh.replace(path)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from kb.errors import KbError
+from kb.errors import KbError, NotFoundError
+from kb.git.overlays import unreachable, worktree_objects
 from kb.git.repository import Repository
 from kb.store import locks
-from kb.store.catalog import RepositoryRow, SnapshotRow, repositories, snapshots
+from kb.store.catalog import RepositoryRow, SnapshotRow, find_repository, repositories, snapshots
 from kb.store.collect import collect
 from kb.store.database import Connection
 from kb.store.parts import Parts
@@ -37,8 +39,11 @@ class GcReport:
     """(repository, label) of each dropped snapshot."""
     kept: int = 0
     membership_rows: int = 0
+    """Rows that say what dropped snapshots held, lineages that went as a whole aside."""
     rows: dict[str, int] = field(default_factory=dict)
     """Table -> content rows that nothing reached."""
+    worktree_objects: int = 0
+    """Objects of replaced work trees in kb's own store."""
     notices: list[str] = field(default_factory=list)
 
 
@@ -49,30 +54,68 @@ def collect_garbage(
 
     Readers go on undisturbed: they see the state before or the one after. Embeddings of texts that
     still live stay.
+
+    Args:
+        parts: the database and the data home.
+        policy: what stays.
+        repo: name or path of the only repository to drop snapshots of; all of them where it is None.
+        dry_run: say what would go, and take all of it back.
+
+    Raises:
+        NotFoundError: no indexed repository is `repo`.
     """
     report = GcReport(dry_run)
     with parts.database.writer() as connection:
         connection.autocommit = True
-        with locks.collecting(connection), connection.transaction(force_rollback=dry_run):
-            _collect(parts, connection, policy, repo, report)
+        with locks.collecting(connection):
+            with connection.transaction(force_rollback=dry_run):
+                chosen = _chosen(connection, repo)
+                _collect(parts, connection, policy, chosen, report)
+                objects = [path for row in chosen for path in _stray_objects(parts, connection, row)]
+            report.worktree_objects = len(objects)
+            if not dry_run:
+                for path in objects:
+                    path.unlink(missing_ok=True)
     return report
 
 
+def _chosen(connection: Connection, repo: str | None) -> list[RepositoryRow]:
+    if repo is None:
+        return repositories(connection)
+    found = find_repository(connection, name=repo)
+    if found is None:
+        try:
+            found = find_repository(connection, location=Repository.locate(repo))
+        except KbError:
+            found = None
+    if found is None:
+        raise NotFoundError(f"no indexed repository is {repo!r}", hint="see: kb repo list")
+    return [found]
+
+
+def _stray_objects(parts: Parts, connection: Connection, row: RepositoryRow) -> list[Path]:
+    """Objects of the repository's work trees that none of its snapshots is of any more."""
+    trees = [one.tree for one in snapshots(connection, row.repository_id) if one.sha is None]
+    return unreachable(worktree_objects(parts.home, row.location), trees)
+
+
 def _collect(
-    parts: Parts, connection: Connection, policy: RetentionPolicy, repo: str | None, report: GcReport
+    parts: Parts,
+    connection: Connection,
+    policy: RetentionPolicy,
+    chosen: Sequence[RepositoryRow],
+    report: GcReport,
 ) -> None:
-    for row in repositories(connection):
+    report.kept = len(snapshots(connection))
+    for row in chosen:
         sealed = snapshots(connection, row.repository_id)
-        if repo is not None and row.name != repo:
-            report.kept += len(sealed)
-            continue
         named = _named_commits(parts, row, policy, report)
         kept = _kept(sealed, named, policy)
         lineages = {one.lineage_id for one in sealed if one.snapshot_id in kept}
         of_kept = {one.snapshot_id for one in sealed if one.lineage_id in lineages}
         kept |= tips(connection, row.repository_id) & of_kept
         dropped = [one for one in sealed if one.snapshot_id not in kept]
-        report.kept += len(sealed) - len(dropped)
+        report.kept -= len(dropped)
         report.dropped += [(row.name, one.label) for one in dropped]
         report.membership_rows += drop_snapshots(connection, [one.snapshot_id for one in dropped])
         for lineage_id in {one.lineage_id for one in sealed} - {one.lineage_id for one in dropped}:
@@ -101,8 +144,11 @@ def _named_commits(
     if not policy.keep_branches and not policy.keep_tags:
         return set()
     try:
-        repository = Repository.open(row.location, parts.home, fetch=False)
-        named = set(repository.branches().values()) if policy.keep_branches else set()
+        repository = Repository.reopen(row.location, parts.home, is_remote=row.is_remote)
+        named = set()
+        if policy.keep_branches:
+            head = repository.head_sha()  # where it is detached, no branch has it
+            named = {*repository.branches().values(), *([head] if head else [])}
         if policy.keep_tags:
             named |= set(repository.tags().values())
     except KbError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from kb.errors import UsageError
 from kb.extract.registry import load_extractors
 from kb.git.overlays import worktree_objects
 from kb.git.repository import Repository
@@ -31,11 +32,12 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         IntegrityError: an invariant does not hold; nothing was sealed.
     """
     started = time.monotonic()
-    repository, commit = _open(parts, request)
-    recipe, notices = recipe_for(repository, commit, request)
     with parts.database.writer() as connection:
         connection.autocommit = True  # every transaction is explicit
         with locks.writing(connection):
+            # Also the objects of a work tree are written while no collector runs.
+            repository, commit = _open(parts, request)
+            recipe, notices = recipe_for(repository, commit, request)
             run = _begin(parts, connection, request, (repository, commit, recipe))
             run.progress = progress
             sealed = run.sealed()
@@ -69,14 +71,21 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
 
 
 def _open(parts: Parts, request: IndexRequest) -> tuple[Repository, CommitInfo]:
-    """The repository, and the commit asked for: for a work tree HEAD with the work tree's own tree."""
+    """The repository, and the commit asked for: for a work tree HEAD with the work tree's own tree.
+
+    Where kb keeps objects of work trees they are shown too: the lineage's tip may be one of those.
+
+    Raises:
+        UsageError: a work tree is of HEAD, and another commit was asked for.
+    """
+    if request.worktree and request.commitish != "HEAD":
+        raise UsageError("a working tree stands on HEAD: --worktree and --sha exclude each other")
     repository = Repository.open(request.repo, parts.home, fetch=request.fetch)
     commit = repository.resolve(request.commitish)
+    objects = worktree_objects(parts.home, repository.location)
     if request.worktree:
-        objects = worktree_objects(parts.home, repository.location)
         commit = commit._replace(tree=repository.write_worktree_tree(objects))
-        repository = repository.with_overlay(objects)
-    return repository, commit
+    return (repository.with_overlay(objects) if objects.is_dir() else repository), commit
 
 
 def _begin(

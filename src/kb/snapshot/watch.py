@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kb.errors import RepositoryError
+from kb.errors import DatabaseError, NotFoundError, RepositoryError
 from kb.git.repository import Repository
 from kb.snapshot.index import index_repository
 from kb.snapshot.requests import IndexReport, IndexRequest
@@ -23,6 +23,7 @@ class WatchRequest:
     """Seconds between two looks."""
     once: bool = False
     jobs: int = 0
+    max_blob_bytes: int = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,16 @@ class Seen:
 def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -> Iterator[Seen]:
     """Looks again and again, and seals the commit that the branch stands at whenever it is a new one.
 
-    A repository that cannot be read for a while (a fetch that fails, a branch being rewritten) is
-    reported and looked at again; with `once` it is an error.
+    Commits that came and went between two looks are left to `kb backfill`. What cannot be read for a
+    while (a fetch that fails, a branch being rewritten, a database that restarts) is reported and
+    looked at again; with `once` it is an error.
 
     Raises:
-        RepositoryError: with `once`, the repository or the branch cannot be read.
+        RepositoryError, NotFoundError: with `once`, the repository or the branch cannot be read.
+        DatabaseError: with `once`, the database cannot be used.
     """
     last: str | None = None
+    trouble: str | None = None
     while True:
         try:
             repository = Repository.open(request.repo, parts.home)
@@ -50,14 +54,23 @@ def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -
             if commit.sha != last:
                 report = index_repository(
                     parts,
-                    IndexRequest(repo=request.repo, commitish=commit.sha, jobs=request.jobs, fetch=False),
+                    IndexRequest(
+                        repo=request.repo,
+                        commitish=commit.sha,
+                        jobs=request.jobs,
+                        max_blob_bytes=request.max_blob_bytes,
+                        fetch=False,
+                    ),
                 )
                 last = commit.sha
+                trouble = None
                 yield Seen(report=report)
-        except RepositoryError as error:
+        except (RepositoryError, NotFoundError, DatabaseError) as error:
             if request.once:
                 raise
-            yield Seen(trouble=str(error))
+            if str(error) != trouble:
+                trouble = str(error)
+                yield Seen(trouble=trouble)
         if request.once:
             return
         pause(request.interval)

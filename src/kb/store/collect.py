@@ -14,6 +14,12 @@ from kb.store.manifest import drop_lineage
 
 _UNREACHED: tuple[tuple[LiteralString, LiteralString], ...] = (
     (
+        "search_document",
+        """DELETE FROM search_document x WHERE NOT EXISTS
+           (SELECT FROM snapshot_entry e
+            WHERE e.lineage_id = x.lineage_id AND e.artifact_pk = x.artifact_pk)""",
+    ),
+    (
         "artifact_edge",
         """DELETE FROM artifact_edge x WHERE NOT EXISTS
            (SELECT FROM snapshot_entry e WHERE e.artifact_pk = x.artifact_pk)""",
@@ -27,6 +33,25 @@ _UNREACHED: tuple[tuple[LiteralString, LiteralString], ...] = (
         "artifact",
         """DELETE FROM artifact x WHERE NOT EXISTS
            (SELECT FROM snapshot_entry e WHERE e.artifact_pk = x.artifact_pk)""",
+    ),
+    (
+        # A vector stays as long as any artifact has its text: embedding is what costs.
+        "artifact_embedding",
+        """DELETE FROM artifact_embedding x USING search_text t
+           WHERE t.text_pk = x.text_pk AND NOT EXISTS
+           (SELECT FROM artifact a WHERE a.text_digest = t.text_digest)""",
+    ),
+    (
+        "search_text",
+        """DELETE FROM search_text x
+           WHERE NOT EXISTS (SELECT FROM artifact a WHERE a.text_digest = x.text_digest)
+             AND NOT EXISTS (SELECT FROM search_document d WHERE d.text_pk = x.text_pk)""",
+    ),
+    (
+        "search_term",
+        """DELETE FROM search_term x
+           WHERE NOT EXISTS (SELECT FROM search_frequency f WHERE f.term_id = x.term_id)
+             AND NOT EXISTS (SELECT FROM search_block b WHERE b.term_id = x.term_id)""",
     ),
     *(
         (

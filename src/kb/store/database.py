@@ -246,6 +246,8 @@ def _prepare(connection: Connection, role: Role) -> None:
     statements = [sql.SQL("SET TIME ZONE 'UTC'")]
     if role == "kb_reader":
         statements.append(sql.SQL("SET default_transaction_read_only = on"))
+        # One state for all statements of an answer, whatever is sealed or collected meanwhile.
+        statements.append(sql.SQL("SET default_transaction_isolation = 'repeatable read'"))
     connection.execute(_SEARCH_PATH)
     connection.execute(sql.SQL("; ").join(statements))
     if role not in {"kb_owner", connection.info.user}:

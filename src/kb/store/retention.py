@@ -1,4 +1,4 @@
-"""Drops snapshots, and the membership rows that only they needed."""
+"""Drops snapshots, and the rows of their lineages that only they needed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,32 @@ _UNHELD: tuple[tuple[LiteralString, LiteralString], ...] = tuple(
                 AND s.ordinal >= x.from_ord AND s.ordinal < x.to_ord)""",
     )
     for table in ("grounding_location", "snapshot_entry", "snapshot_file")
+)
+
+# Rows of the search index hold from their ordinal on until the next row of the same key.
+_UNSEEN: tuple[LiteralString, ...] = (
+    """DELETE FROM search_snapshot x WHERE x.lineage_id = %(lineage)s AND NOT EXISTS (
+           SELECT FROM snapshot s WHERE s.lineage_id = x.lineage_id AND s.ordinal = x.ordinal)""",
+    *(
+        f"""DELETE FROM {table} x USING (
+                SELECT {key}, from_ord, lead(from_ord) OVER (PARTITION BY {key} ORDER BY from_ord) AS to_ord
+                FROM {table} WHERE lineage_id = %(lineage)s) r
+            WHERE x.lineage_id = %(lineage)s AND x.from_ord = r.from_ord AND (x.{same}) = (r.{other})
+              AND r.to_ord IS NOT NULL AND NOT EXISTS (
+                SELECT FROM snapshot s WHERE s.lineage_id = %(lineage)s
+                AND s.ordinal >= r.from_ord AND s.ordinal < r.to_ord)"""
+        for table, key, same, other in (
+            ("search_frequency", "term_id", "term_id", "term_id"),
+            ("search_member", "kind, chunk", "kind, x.chunk", "kind, r.chunk"),
+        )
+    ),
+)
+_INDEX: tuple[LiteralString, ...] = (
+    "search_document",
+    "search_block",
+    "search_frequency",
+    "search_member",
+    "search_snapshot",
 )
 
 
@@ -46,8 +72,22 @@ def drop_snapshots(connection: psycopg.Connection[Any], snapshot_ids: Collection
 
 
 def drop_unheld(connection: psycopg.Connection[Any], lineage_id: int) -> int:
-    """Erases the membership rows of a lineage that none of its snapshots holds; how many."""
-    return sum(connection.execute(statement, {"lineage": lineage_id}).rowcount for _, statement in _UNHELD)
+    """Erases the rows of a lineage, also of its search index, that none of its snapshots needs; how many."""
+    at = {"lineage": lineage_id}
+    erased = sum(connection.execute(statement, at).rowcount for _, statement in _UNHELD)
+    stranded = connection.execute(
+        """DELETE FROM search_index i WHERE i.lineage_id = %(lineage)s AND NOT EXISTS (
+               SELECT FROM snapshot s WHERE s.lineage_id = i.lineage_id AND s.ordinal = i.through_ordinal)""",
+        at,
+    ).rowcount
+    if stranded:
+        # The index grows by differences from the snapshot that it is through with: without that one
+        # it cannot go on, and the next search builds it anew from what is left.
+        return erased + sum(
+            connection.execute(f"DELETE FROM {table} WHERE lineage_id = %(lineage)s", at).rowcount
+            for table in _INDEX
+        )
+    return erased + sum(connection.execute(statement, at).rowcount for statement in _UNSEEN)
 
 
 def tips(connection: psycopg.Connection[Any], repository_id: int) -> set[int]:

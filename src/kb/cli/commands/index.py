@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="A folder that imports start from, such as src; may be repeated. Default: found by layout.",
 )
+@click.option(
+    "--worktree",
+    is_flag=True,
+    help="The uncommitted state on top of HEAD, untracked files included; replaces the one before.",
+)
 @click.option("--full", is_flag=True, help="Start a new lineage: a clean index, whatever is stored.")
 @click.option("--fail-on-gaps", is_flag=True, help="Exit 1 when a file, or part of one, could not be read.")
 @click.pass_context
@@ -57,6 +62,7 @@ def command(
     includes: tuple[str, ...],
     excludes: tuple[str, ...],
     roots: tuple[str, ...],
+    worktree: bool,
     full: bool,
     fail_on_gaps: bool,
 ) -> None:
@@ -64,8 +70,8 @@ def command(
 
     REPO is a path (a worktree, or bare) or a URL (https, ssh, git, file).
 
-    Reads the commit's blobs, never the working tree, and never runs the repository's code. A commit
-    that is sealed already under the same settings is left as it is.
+    Reads the commit's blobs, the working tree only with --worktree, and never runs the repository's
+    code. A commit that is sealed already under the same settings is left as it is.
     """
     from kb.cli.progress import TerminalProgress
     from kb.config import load_settings
@@ -82,6 +88,7 @@ def command(
         roots=roots,
         jobs=settings.jobs,
         full=full,
+        worktree=worktree,
         max_blob_bytes=settings.max_blob_bytes,
     )
     with TerminalProgress() as progress, _opened(settings, progress) as app:
