@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -213,6 +214,8 @@ def test_what_lies_between_stays_exact(parts: TestParts, clean: TestParts, shop:
         assert state_of(parts.database, sha) == state_of(clean.database, rebuilt.sha)
 
 
+EXAMPLES = int(os.environ.get("KB_TEST_EXAMPLES", "8"))
+"""More of them are chosen anew in each run, until one fails."""
 WORDS = st.sampled_from(["Order", "Entity", "charge", "Line", "router", "extra"])
 MODULES = st.sampled_from(
     ["shop/base.py", "shop/orders.py", "shop/billing.py", "shop/extra.py", "lib/extra.py", "top.py"]
@@ -294,10 +297,11 @@ def test_random_sequences_of_edits(machine_databases: Callable[[], Iterator[Data
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=8,
+            max_examples=EXAMPLES,
             stateful_step_count=10,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            derandomize=True,
+            derandomize="KB_TEST_EXAMPLES" not in os.environ,
+            print_blob=True,
         ),
     )

@@ -47,7 +47,8 @@ def retried(connection: psycopg.Connection[Any], work: Callable[[], ResultT]) ->
         try:
             with connection.transaction():
                 return work()
-        except psycopg.errors.UniqueViolation:
+        except (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected):
+            # Rolling back to the savepoint let go of what others may be waiting for.
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")

@@ -101,7 +101,16 @@ def _path_keys(connection: psycopg.Connection[Any], paths: Iterable[str]) -> dic
 def put_fresh(
     connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], lineage_id: int, ordinal: int
 ) -> None:
-    """Stores linked files of a lineage that holds nothing of them yet, in the caller's transaction."""
+    """Stores linked files of a lineage that holds nothing of them yet, in the caller's transaction.
+
+    Raises:
+        IntegrityError: the lineage is gone: whoever ran this was given up for dead.
+    """
+    # The lock makes a process that clears the lineage away wait for this one, or this one find it gone.
+    if not connection.execute(
+        "SELECT 1 FROM lineage WHERE lineage_id = %s FOR KEY SHARE", (lineage_id,)
+    ).fetchone():
+        raise IntegrityError("the lineage that was being filled is gone; nothing was sealed")
     batch = _Batch(connection, linked)
     copy_rows(
         connection,

@@ -135,6 +135,7 @@ def drop_orphans(connection: psycopg.Connection[Any], repository_id: int) -> int
 def drop_lineage(connection: psycopg.Connection[Any], lineage_id: int) -> None:
     """Erases a lineage with its membership rows; content-addressed rows stay for gc or for reuse."""
     with connection.transaction():
+        connection.execute("SELECT 1 FROM lineage WHERE lineage_id = %s FOR UPDATE", (lineage_id,))
         for table in ("lookup", "grounding_location", "snapshot_entry", "snapshot_file", "snapshot"):
             connection.execute(
                 sql.SQL("DELETE FROM {} WHERE lineage_id = %s").format(sql.Identifier(table)),
