@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -48,27 +46,6 @@ class Filter:
         return numbers
 
 
-class FilterCache:
-    """Filters of sealed snapshots, which never change; the most recent ones are kept."""
-
-    def __init__(self, most: int = 64) -> None:
-        self._most = most
-        self._kept: OrderedDict[Any, Bits] = OrderedDict()
-
-    def get(self, key: Any, make: Any) -> Bits:
-        """The bits under that key, made on first use."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        else:
-            self._kept[key] = make()
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return self._kept[key]
-
-
-_CACHE = FilterCache()
-
-
 @dataclass(slots=True)
 class Question:
     """A query made ready for a snapshot."""
@@ -105,16 +82,10 @@ class Legs:
     def filter(self, kinds: Sequence[str], path: str | None, quoted: Sequence[str]) -> Filter:
         """The snapshot's documents of these kinds, under this path, with these phrases."""
         bits = self.view.members
-        key = (self.view.lineage_id, self.view.ordinal)
         if kinds:
-            bits = _CACHE.get(
-                (*key, "kinds", *sorted(kinds)), lambda: reading.of_kinds(self._connection, self.view, kinds)
-            )
+            bits = reading.of_kinds(self._connection, self.view, kinds)
         if path is not None:
-            bits = bits & _CACHE.get(
-                (*key, "path", path),
-                lambda: reading.of_paths(self._connection, self.view, path_pattern(path)),
-            )
+            bits = bits & reading.of_paths(self._connection, self.view, path_pattern(path))
         for phrase in quoted:
             bits = bits & self._with_phrase(phrase, bits)
         count = self.view.present if bits is self.view.members else members.count(bits)
@@ -164,23 +135,21 @@ class Legs:
             return vectors.similarities(
                 self._connection, self.view, self.model, question.vector, docs=allowed.numbers(), limit=limit
             )
-        if not self._indexed or self.view.present < vectors.INDEX_FROM:
-            return vectors.scan(
+        if self._indexed and self.view.present >= vectors.INDEX_FROM:
+            found = vectors.nearest(
                 self._connection,
                 self.view,
                 self.model,
                 question.vector,
                 members=allowed.bits,
                 limit=limit,
+                ef_search=EF_SEARCH,
             )
-        return vectors.nearest(
-            self._connection,
-            self.view,
-            self.model,
-            question.vector,
-            members=allowed.bits,
-            limit=limit,
-            ef_search=EF_SEARCH,
+            if len(found) >= min(limit, allowed.count):
+                return found
+            # The graph did not lead to enough documents that pass the filter: look at every one of them.
+        return vectors.scan(
+            self._connection, self.view, self.model, question.vector, members=allowed.bits, limit=limit
         )
 
     def lexical_of(self, question: Question, docs: Sequence[int]) -> Scores:

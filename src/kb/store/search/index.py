@@ -29,6 +29,8 @@ _DRIFT = 0.05
 """Average length may move this far before impacts, which order the blocks, are computed anew."""
 _LOOSE_SHARE = 0.3
 """Share of postings in small blocks of incremental commits before blocks are packed anew."""
+_FEW_LOOSE = 50_000
+"""So many loose postings are never worth it."""
 
 
 @dataclass(slots=True)
@@ -360,7 +362,7 @@ def _tidy(connection: psycopg.Connection[Any], state: IndexState) -> None:
     """Computes impacts and blocks anew where they no longer serve: the average moved, or blocks are small."""
     average = state.total_length / state.present if state.present else state.average_length
     drifted = abs(average - state.average_length) > _DRIFT * state.average_length
-    loose = state.loose_postings > max(_LOOSE_SHARE * state.postings, 100 * BLOCK_SIZE)
+    loose = state.loose_postings > max(_LOOSE_SHARE * state.postings, _FEW_LOOSE)
     if state.documents and (drifted or loose):
         rebuild(connection, state, max(average, 1.0))
 

@@ -61,7 +61,7 @@ def _latest(
     return {(str(kind), int(chunk)): bytes(bits) for kind, chunk, bits in rows}
 
 
-def kinds(connection: psycopg.Connection[Any], lineage_id: int) -> list[str]:
+def kinds_of(connection: psycopg.Connection[Any], lineage_id: int) -> list[str]:
     """The kinds that a lineage has ever held, sorted."""
     rows = connection.execute(
         """WITH RECURSIVE seen AS (

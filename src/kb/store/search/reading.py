@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from kb.store.search import members
+from kb.store.search.members import Bits, from_numbers, kinds_of, of_snapshot
 
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted."""
+    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted; so are the
+    filters that were made for it."""
 
     lineage_id: int
     ordinal: int
@@ -27,7 +28,8 @@ class SearchView:
     """Documents that the snapshot holds: N."""
     total_length: int
     kinds: tuple[str, ...]
-    members: members.Bits
+    members: Bits
+    filters: dict[tuple[str, ...], Bits] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def average_length(self) -> float:
@@ -59,18 +61,23 @@ def open_view(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
     if row is None:
         return None
     present, total_length, handed_out = row
-    kinds = members.kinds(connection, lineage_id)
-    bits = members.of_snapshot(connection, lineage_id, ordinal, handed_out, kinds)
+    kinds = kinds_of(connection, lineage_id)
+    bits = of_snapshot(connection, lineage_id, ordinal, handed_out, kinds)
     return SearchView(lineage_id, ordinal, handed_out, present, total_length, tuple(kinds), bits)
 
 
-def of_kinds(connection: psycopg.Connection[Any], view: SearchView, kinds: Sequence[str]) -> members.Bits:
+def of_kinds(connection: psycopg.Connection[Any], view: SearchView, kinds: Sequence[str]) -> Bits:
     """The snapshot's documents of some kinds."""
-    return members.of_snapshot(connection, view.lineage_id, view.ordinal, view.handed_out, kinds)
+    key = ("kinds", *sorted(kinds))
+    if key not in view.filters:
+        view.filters[key] = of_snapshot(connection, view.lineage_id, view.ordinal, view.handed_out, kinds)
+    return view.filters[key]
 
 
-def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str) -> members.Bits:
+def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str) -> Bits:
     """The snapshot's documents with a grounding in a file whose path fits the regular expression."""
+    if ("path", pattern) in view.filters:
+        return view.filters["path", pattern]
     rows = connection.execute(
         """WITH fitting AS MATERIALIZED (
                SELECT f.path_id FROM snapshot_file f JOIN path p USING (path_id)
@@ -82,7 +89,9 @@ def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str
         {"lineage": view.lineage_id, "ordinal": view.ordinal, "pattern": pattern},
     ).fetchall()
     numbers = np.array([row[0] for row in rows if row[0] < view.handed_out], dtype=np.int64)
-    return members.from_numbers(numbers, len(view.members)) & view.members
+    bits = from_numbers(numbers, len(view.members)) & view.members
+    view.filters["path", pattern] = bits
+    return bits
 
 
 def with_term(connection: psycopg.Connection[Any], view: SearchView, term_id: int) -> Numbers:

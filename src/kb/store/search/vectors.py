@@ -199,7 +199,8 @@ def nearest(
 ) -> list[tuple[int, float]]:
     """The nearest documents among `members` through HNSW with their inner product, best first.
 
-    The scan goes on until it has found `limit` members, so that a filter does not starve the result.
+    The scan goes on until it has found `limit` members. It may end before, where the graph does not lead
+    to them: then the answer has fewer.
     """
     distance = sql.SQL("(e.embedding::halfvec({0})) <#> %(vector)s::halfvec({0})").format(
         sql.Literal(model.dimensions)
@@ -207,7 +208,9 @@ def nearest(
     statement = sql.SQL(
         """SELECT doc, -distance FROM (
                SELECT d.doc, {distance} AS distance FROM artifact_embedding e
-               JOIN search_document d ON d.text_pk = e.text_pk AND d.lineage_id = %(lineage)s
+               CROSS JOIN LATERAL (
+                   SELECT doc FROM search_document
+                   WHERE text_pk = e.text_pk AND lineage_id = %(lineage)s OFFSET 0) d
                WHERE e.model_pk = {model} AND d.doc < %(handed_out)s
                  AND get_bit(%(members)s::bytea, d.doc) = 1
                ORDER BY {distance} LIMIT %(limit)s) near ORDER BY distance, doc"""

@@ -1,0 +1,212 @@
+"""Filters, phrases and both legs: nothing that fits is starved out by what does not."""
+
+import numpy as np
+import pytest
+
+from evals.retrieval.corpus import Doc
+from kb.errors import UsageError
+from kb.retrieve import search_legs
+from kb.retrieve.search_engine import rank
+from kb.retrieve.search_legs import Legs, path_pattern
+from kb.retrieve.search_request import SearchOptions
+from kb.store.search import vectors
+from tests.providers.hashed import HashedWords
+
+
+@pytest.fixture
+def legs_of(writer, view_of):
+    """Legs over a corpus, embedded with the hashing provider."""
+
+    def legs(corpus, *, embedded=True):
+        view = view_of(corpus)
+        if not embedded:
+            return Legs(writer, view)
+        provider = HashedWords()
+        model = vectors.put_model(writer, provider.model_id, provider.dimensions, None)
+        for batch in vectors.missing_texts(writer, corpus.lineage_id, corpus.ordinal, model, 500):
+            made = provider.embed_documents([text for _, text in batch])
+            vectors.put_vectors(writer, model, [pk for pk, _ in batch], made)
+        return Legs(writer, view, model, provider)
+
+    return legs
+
+
+def keys(ranking):
+    return [hit.document.logical_key for hit in ranking.hits]
+
+
+@pytest.mark.parametrize("mode", ["lexical", "dense", "hybrid"])
+def test_a_selective_filter_still_fills_the_answer(corpus, legs_of, mode):
+    docs = [Doc(f"passage:{n}", f"order total {n}", path=f"src/{n}.py") for n in range(3000)]
+    docs += [Doc(f"symbol:{n}", f"order {n} of many other words", kind="symbol") for n in range(12)]
+    corpus.commit(docs)
+    ranking = rank(legs_of(corpus), "order total", SearchOptions(mode=mode, kinds=("symbol",)))
+    assert len(ranking.hits) == 10
+    assert {hit.document.kind for hit in ranking.hits} == {"symbol"}
+    assert ranking.matched == 12
+    assert ranking.exact
+
+
+@pytest.mark.parametrize("mode", ["lexical", "dense", "hybrid"])
+def test_a_path_filter_keeps_what_stands_there(corpus, legs_of, mode):
+    docs = [Doc(f"passage:{n}", f"order total {n}", path=f"src/{n % 7}/{n}.py") for n in range(200)]
+    corpus.commit(docs)
+    ranking = rank(legs_of(corpus), "order total", SearchOptions(mode=mode, path="src/3", k=50))
+    assert len(ranking.hits) == len([n for n in range(200) if n % 7 == 3])
+    assert {hit.document.path.split("/")[1] for hit in ranking.hits} == {"3"}
+
+
+def test_the_vector_index_is_searched_until_the_filter_is_filled(writer, corpus, legs_of, monkeypatch):
+    monkeypatch.setattr(vectors, "INDEX_FROM", 100)
+    monkeypatch.setattr(search_legs, "FEW", 1)
+    monkeypatch.setattr(search_legs, "SELECTIVE", 0.0)
+    docs = [Doc(f"passage:{n}", f"order total alpha{n}") for n in range(1500)]
+    docs += [Doc(f"symbol:{n}", f"zebra stripes beta{n}", kind="symbol") for n in range(20)]
+    corpus.commit(docs)
+    legs = legs_of(corpus)
+    assert vectors.ensure_index(writer, legs.model)
+    legs = Legs(writer, legs.view, legs.model, HashedWords())
+    ranking = rank(legs, "order total", SearchOptions(mode="dense", kinds=("symbol",)))
+    assert len(ranking.hits) == 10
+
+
+def test_the_vector_index_finds_what_an_exact_scan_finds(writer, corpus, legs_of, monkeypatch):
+    monkeypatch.setattr(vectors, "INDEX_FROM", 100)
+    docs = [Doc(f"passage:{n}", f"w{n % 13} w{n % 17} w{n % 29} x{n}") for n in range(1200)]
+    corpus.commit(docs)
+    legs = legs_of(corpus)
+    vectors.ensure_index(writer, legs.model)
+    vector = HashedWords().embed_query("w3 w5 w7")
+    call = {"members": legs.view.members, "limit": 10}
+    near = vectors.nearest(writer, legs.view, legs.model, vector, **call, ef_search=400)
+    exact = vectors.scan(writer, legs.view, legs.model, vector, **call)
+    assert [score for _, score in near] == pytest.approx([score for _, score in exact], abs=1e-3)
+
+
+def test_a_quoted_phrase_must_occur(corpus, legs_of):
+    corpus.commit(
+        [
+            Doc("passage:a", "the value must not be empty here"),
+            Doc("passage:b", "empty values: not a must"),
+            Doc("passage:c", "Must not, be empty!"),
+        ]
+    )
+    legs = legs_of(corpus)
+    assert set(keys(rank(legs, '"must not be empty"', SearchOptions()))) == {"passage:a", "passage:c"}
+    assert keys(rank(legs, '"no such phrase at all"', SearchOptions())) == []
+
+
+def test_a_rare_identifier_is_found_in_every_spelling(corpus, legs_of):
+    filler = [Doc(f"passage:{n}", f"get the user of number {n} by name and id") for n in range(300)]
+    corpus.commit([*filler, Doc("passage:rare", "def get_user_by_id(number): return 1")])
+    legs = legs_of(corpus, embedded=False)
+    for spelling in ("getUserById", "get_user_by_id", "GetUserByID"):
+        assert keys(rank(legs, spelling, SearchOptions()))[0] == "passage:rare"
+
+
+def test_russian_and_german_are_found_by_their_words(corpus, legs_of):
+    corpus.commit(
+        [Doc("passage:ru", "Настройка базы данных"), Doc("passage:de", "Größe der Bestellung prüfen")]
+    )
+    legs = legs_of(corpus, embedded=False)
+    assert keys(rank(legs, "базы", SearchOptions())) == ["passage:ru"]
+    assert keys(rank(legs, "größe prüfen", SearchOptions())) == ["passage:de"]
+
+
+def test_without_vectors_the_ranking_is_lexical_and_says_so(corpus, legs_of):
+    corpus.commit([Doc("passage:a", "order total"), Doc("passage:b", "tax")])
+    ranking = rank(legs_of(corpus, embedded=False), "order", SearchOptions(mode="hybrid"))
+    assert ranking.mode == "lexical"
+    assert keys(ranking) == ["passage:a"]
+
+
+def test_the_parts_make_the_score(corpus, legs_of):
+    corpus.commit([Doc(f"passage:{n}", f"order total {'tax ' * n}") for n in range(30)])
+    ranking = rank(legs_of(corpus), "order tax", SearchOptions(explain=True, dense_share=0.25))
+    assert ranking.hits == sorted(ranking.hits, key=lambda hit: -hit.score)
+    for hit in ranking.hits:
+        part = hit.parts
+        fused = 0.75 * part.lexical_scaled + 0.25 * part.dense_scaled
+        assert hit.score == pytest.approx((fused + part.evidence) * part.prior + part.coherence)
+        assert sum(part.terms.values()) == pytest.approx(part.lexical, abs=1e-5)
+        assert -1.001 <= part.dense <= 1.001
+
+
+def test_coverage_is_low_where_there_is_no_answer(corpus, legs_of):
+    docs = [Doc(f"passage:{n}", f"order total {n} tax of the shop") for n in range(50)]
+    corpus.commit([*docs, Doc("passage:x", "zebra stripes explained"), Doc("passage:y", "llama wool")])
+    legs = legs_of(corpus)
+    good = rank(legs, "zebra stripes", SearchOptions()).coverage
+    poor = rank(legs, "zebra wool shop", SearchOptions()).coverage
+    assert 0 < poor < good < 1
+
+
+def test_at_most_so_many_hits_of_one_file(corpus, legs_of):
+    docs = [Doc(f"passage:{n}", f"order total {n}", path=f"f{n % 3}.py") for n in range(30)]
+    corpus.commit(docs)
+    ranking = rank(legs_of(corpus), "order total", SearchOptions(per_file=2))
+    files = [hit.document.path for hit in ranking.hits]
+    assert len(files) == 6
+    assert max(files.count(file) for file in files) == 2
+
+
+def test_diversity_prefers_what_is_unlike_the_better_hits(corpus, legs_of):
+    docs = [Doc(f"passage:same{n}", "order total of the cart") for n in range(5)]
+    corpus.commit([*docs, Doc("passage:other", "order shipping label print")])
+    legs = legs_of(corpus)
+    plain = keys(rank(legs, "order total", SearchOptions(k=3)))
+    varied = keys(rank(legs, "order total", SearchOptions(k=3, diversity=0.6)))
+    assert "passage:other" not in plain
+    assert "passage:other" in varied
+
+
+def test_expansion_brings_neighbours_of_the_best_hits(writer, corpus, legs_of):
+    corpus.commit(
+        [Doc("api:GET /orders", "route of orders"), Doc("entity:Order", "zebra"), Doc("x:y", "none")]
+    )
+    writer.execute(
+        """INSERT INTO artifact_edge (artifact_pk, relation, target_key)
+           SELECT artifact_pk, 'responds_with', 'entity:Order' FROM artifact WHERE logical_key = 'api:GET /orders'"""
+    )
+    legs = legs_of(corpus, embedded=False)
+    assert keys(rank(legs, "route", SearchOptions())) == ["api:GET /orders"]
+    expanded = rank(legs, "route", SearchOptions(expand=True))
+    assert keys(expanded) == ["api:GET /orders", "entity:Order"]
+    assert expanded.hits[1].parts.related == "responds_with of api:GET /orders"
+    backwards = rank(legs, "zebra", SearchOptions(expand=True))
+    assert backwards.hits[1].parts.related == "~responds_with of entity:Order"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fits_not"),
+    [
+        ("src", ["src/a.py", "src/b/c.py"], ["tests/src/a.py", "srcs/a.py"]),
+        ("src/a.py", ["src/a.py"], ["src/a.pyi", "src/aXpy"]),
+        ("*.md", ["README.md", "docs/a.md"], ["a.mdx"]),
+        ("src/*.py", ["src/a.py"], ["src/b/a.py"]),
+        ("src/**/*.py", ["src/a.py", "src/b/c/a.py"], ["lib/a.py"]),
+        ("a+b(c).py", ["a+b(c).py"], ["aab(c).py"]),
+        (".", ["anything/at.all"], []),
+    ],
+)
+def test_paths_and_globs(writer, pattern, fits, fits_not):
+    expression = path_pattern(pattern)
+    for path in [*fits, *fits_not]:
+        (matches,) = writer.execute("SELECT %s ~ %s", (path, expression)).fetchone()
+        assert matches == (path in fits), path
+
+
+def test_another_number_of_dimensions_under_one_name_is_refused(writer):
+    vectors.put_model(writer, "fake:m", 8, None)
+    with pytest.raises(UsageError, match="dimensions"):
+        vectors.put_model(writer, "fake:m", 16, None)
+
+
+def test_vectors_of_two_models_live_side_by_side(writer, corpus, legs_of):
+    corpus.commit([Doc("passage:a", "order total"), Doc("passage:b", "tax")])
+    legs = legs_of(corpus)
+    other = vectors.put_model(writer, "fake:other", 3, None)
+    for batch in vectors.missing_texts(writer, corpus.lineage_id, corpus.ordinal, other, 10):
+        vectors.put_vectors(writer, other, [pk for pk, _ in batch], np.eye(3, dtype=np.float32)[: len(batch)])
+    assert vectors.count_missing(writer, corpus.lineage_id, corpus.ordinal, other) == 0
+    assert keys(rank(legs, "order total", SearchOptions(mode="dense")))[0] == "passage:a"
