@@ -53,18 +53,24 @@ def type_text(linker: Linker, annotation: Annotation) -> str:
     return render(_simplified(linker, annotation.place, annotation.type))
 
 
-def _simplified(linker: Linker, place: Place, expr: Expr | None) -> Expr | None:
+def _simplified(linker: Linker, place: Place, expr: Expr | None, depth: int = 0) -> Expr | None:
     if expr is None:
         return None
     if expr.kind == "name":
         found = linker.find(place, expr.value)
+        if found is not None and found.assignment is not None and depth < _DEEP:
+            opened = open_annotation(linker, place, expr)
+            if opened.type is not None and opened.type != expr:
+                return _simplified(linker, opened.place, opened.type, depth + 1)
         whole = found.symbol_path if found is not None and found.kind == "class" else last(expr.value)
         return Expr("name", whole)
     if expr.kind == "subscript" and last(dotted(expr)) == "Literal":
         return expr
     if expr.kind in ("subscript", "binop", "list", "tuple"):
         return Expr(
-            expr.kind, expr.value, tuple(_simplified(linker, place, item) or item for item in expr.items)
+            expr.kind,
+            expr.value,
+            tuple(_simplified(linker, place, item, depth) or item for item in expr.items),
         )
     return expr
 

@@ -22,12 +22,13 @@ from kb.structure.facts import Expr, ModuleFacts
 
 _ENTRIES = frozenset({"path", "re_path", "url"})
 _PREFIXING = _ENTRIES | {"include", "i18n_patterns"}
-_VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
+_VERBS = ("get", "post", "put", "patch", "delete", "trace")
+"""HEAD comes with GET, and OPTIONS with everything."""
 
 _REQUIRE = {
     "require_GET": ("GET",),
     "require_POST": ("POST",),
-    "require_safe": ("GET", "HEAD"),
+    "require_safe": ("GET",),
 }
 _GENERIC = {
     "View": (), "TemplateView": ("GET",), "ListView": ("GET",), "DetailView": ("GET",),
@@ -36,7 +37,7 @@ _GENERIC = {
     "DayArchiveView": ("GET",), "TodayArchiveView": ("GET",), "DateDetailView": ("GET",),
     "FormView": ("GET", "POST", "PUT"), "CreateView": ("GET", "POST", "PUT"),
     "UpdateView": ("GET", "POST", "PUT"), "DeleteView": ("DELETE", "GET", "POST", "PUT"),
-    "RedirectView": ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
+    "RedirectView": ("DELETE", "GET", "PATCH", "POST", "PUT"),
     "LoginView": ("GET", "POST", "PUT"), "LogoutView": ("POST",), "PasswordChangeView": ("GET", "POST", "PUT"),
     "PasswordChangeDoneView": ("GET",), "PasswordResetView": ("GET", "POST", "PUT"),
     "PasswordResetDoneView": ("GET",), "PasswordResetConfirmView": ("GET", "POST", "PUT"),
@@ -247,7 +248,7 @@ def _actions(linker: Linker, place: Place, view: Expr | None) -> dict[str, str]:
 
 
 def _class_methods(linker: Linker, found: Found) -> Iterator[tuple[str, Found | None]]:
-    own = {verb: linker.member(found, verb) for verb in _VERBS if verb != "options"}
+    own = {verb: linker.member(found, verb) for verb in _VERBS}
     methods: dict[str, Found | None] = {
         verb.upper(): member for verb, member in own.items() if member is not None
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
@@ -14,6 +15,9 @@ from kb.extract.contracts.route import Route, draft, key_of
 from kb.extract.contracts.routers import Routers
 from kb.model.artifacts import ArtifactDraft
 from kb.structure.facts import ModuleFacts
+
+# What may make an application: a subclass of a framework's own is known only once it is resolved.
+_APPLICATION = re.compile(r"app|api|flask|quart|starlette", re.IGNORECASE)
 
 
 class ContractsExtractor:
@@ -42,7 +46,9 @@ class ContractsExtractor:
                 yield f"urlconf:{site.expr.value}"
             elif site.expr.kind == facts.JOIN:
                 yield from facts.target_keys(site, site.expr.items[0], module)
-            elif not site.handler:
+            elif not site.decorates:
+                if _APPLICATION.search(f"{site.target} {site.expr.value}") and site.target:
+                    yield "app"
                 for framework in self._frameworks.values():
                     yield from framework.keys(site, module)
 

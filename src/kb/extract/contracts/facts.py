@@ -64,6 +64,13 @@ class Site(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Innermost first."""
     branch: str = ""
     """`if` inside a conditional, `comprehension` inside one; "" otherwise."""
+    applied: Expr | None = None
+    """What a decorator is called with where it is no decorator: `view` of `app.get("/x")(view)`."""
+
+    @property
+    def decorates(self) -> bool:
+        """Whether the call is a decorator, in the usual form or applied by hand."""
+        return bool(self.handler) or self.applied is not None
 
 
 class Local(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -242,7 +249,7 @@ class _Reader:
             parent = node.parent
             if (name in _URL_WORDS and not urls) or (name == "register" and not self._on_router(node)):
                 continue
-            decorates = parent is not None and parent.type == "decorator"
+            decorates = parent is not None and (parent.type == "decorator" or _calls(parent, node))
             if name in (self.vocabulary.decorators if decorates else self.vocabulary.callees):
                 found.append(node)
                 function = node.child_by_field_name("function")
@@ -291,7 +298,15 @@ class _Reader:
             self.parse.cite(node), expr, self._enclosing(whole), handler, self.which[whole.id], **place
         )
 
-    def _call(self, node: tree_sitter.Node) -> Site:
+    def _call(self, node: tree_sitter.Node) -> Site | None:
+        outer = node.parent
+        if outer is not None and _calls(outer, node):
+            expr, whole = self.parse.expr(node), self.parse.expr(outer)
+            applied = next(iter(positional(whole)), None)
+            if applied is None or not is_route_decorator(expr, self.vocabulary.decorators):
+                return None
+            place = self._place(outer)
+            return Site(self.parse.cite(outer), expr, self.parse.scope_of(node), applied=applied, **place)
         return Site(
             self.parse.cite(node), self.parse.expr(node), self.parse.scope_of(node), **self._place(node)
         )
@@ -394,6 +409,14 @@ class _Reader:
                     and right.id not in self.index
                 ):
                     yield Local(scope, self._text(left), self.parse.expr(right))
+
+
+def _calls(outer: tree_sitter.Node, node: tree_sitter.Node) -> bool:
+    """Whether `outer` calls what `node` returns."""
+    if outer.type != "call":
+        return False
+    function = outer.child_by_field_name("function")
+    return function is not None and function.id == node.id
 
 
 def names_of(expr: Expr | None, module: ModuleFacts) -> list[str]:

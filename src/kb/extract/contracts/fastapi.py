@@ -62,11 +62,8 @@ class FastAPI:
     )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
-        """`app` for an application, `include:<name>` for what is included."""
-        name = last_of(site.expr)
-        if name == "FastAPI":
-            yield "app"
-        if name == "include_router":
+        """`include:<name>` for what is included."""
+        if last_of(site.expr) == "include_router":
             yield from target_keys(site, argument(site.expr, "router", 0), module)
 
     def includes(self, routers: Routers, path: str, site: Site) -> Iterator[tuple[Expr, Inclusion]]:
@@ -98,7 +95,7 @@ class FastAPI:
         """Decorated functions and `add_api_route` calls of the linked file."""
         for site in routers.linker.own.sites:
             name = last_of(site.expr)
-            if name in (_DECORATORS if site.handler else _REGISTRATIONS):
+            if name in (_DECORATORS if site.decorates else _REGISTRATIONS):
                 yield from self._site(routers, site, name)
 
     def _site(self, routers: Routers, site: Site, name: str) -> Iterator[Route]:
@@ -112,7 +109,7 @@ class FastAPI:
             handler = (
                 decorated(linker, site, _DECORATORS)
                 if site.handler
-                else named(linker, place, argument(site.expr, "endpoint", 1))
+                else named(linker, place, site.applied or argument(site.expr, "endpoint", 1))
             )
             local = linker.text(place, argument(site.expr, "path", 0))
             for mount in routers.mounts(holder):

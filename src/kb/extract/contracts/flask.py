@@ -64,10 +64,8 @@ class Flask:
     )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
-        """`app` for an application, `include:<name>` for what is registered."""
+        """`include:<name>` for what is registered."""
         name = last_of(site.expr)
-        if name in _APPLICATIONS:
-            yield "app"
         if name in _REGISTERS:
             yield from target_keys(site, _first(site.expr), module)
         if name in _APIS and site.target:
@@ -119,7 +117,7 @@ class Flask:
         """Decorated views, `add_url_rule` and `add_resource` of the linked file."""
         for site in routers.linker.own.sites:
             name = last_of(site.expr)
-            if name not in (_DECORATORS if site.handler else _REGISTRATIONS):
+            if name not in (_DECORATORS if site.decorates else _REGISTRATIONS):
                 continue
             for place, holder in holder_of(routers, site):
                 if holder is None or holder.framework not in ("flask", ""):
@@ -140,7 +138,7 @@ class Flask:
         elif name == "add_resource":
             handler = named(linker, place, argument(site.expr, "resource", 0))
         else:
-            handler = named(linker, place, argument(site.expr, "view_func", 2))
+            handler = named(linker, place, site.applied or argument(site.expr, "view_func", 2))
         rules = positional(site.expr)[1:] if name == "add_resource" else positional(site.expr)[:1]
         if not rules:
             rule = argument(site.expr, "rule", 0)
@@ -202,7 +200,7 @@ class Flask:
         linker: Linker, place: Place, site: Site, name: str, handler: Handler
     ) -> tuple[list[str], bool]:
         """The methods, HEAD and OPTIONS that Flask adds by itself left out, and whether they are known."""
-        if name in _VERBS and site.handler:
+        if name in _VERBS and site.decorates:
             return [name.upper()], True
         if name == "websocket":
             return ["WEBSOCKET"], True

@@ -36,10 +36,7 @@ class Starlette:
     )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
-        """`app` for an application, `include:<name>` for what is mounted or taken in as a list."""
-        name = last_of(site.expr)
-        if name == "Starlette":
-            yield "app"
+        """`include:<name>` for what is mounted or taken in as a list."""
         for target in _targets(site):
             yield from target_keys(site, target, module)
 
@@ -77,7 +74,7 @@ class Starlette:
         linker = routers.linker
         for site in linker.own.sites:
             name = last_of(site.expr)
-            if site.handler:
+            if site.decorates:
                 if name in _DECORATORS:
                     yield from self._on_holder(routers, site, name)
             elif name in _ADDS:
@@ -102,9 +99,8 @@ class Starlette:
             if site.handler:
                 handler = decorated(routers.linker, site, _DECORATORS)
             else:
-                handler = named(routers.linker, place, argument(site.expr, "route", 1))
-                if argument(site.expr, "endpoint") is not None:
-                    handler = named(routers.linker, place, argument(site.expr, "endpoint"))
+                given = site.applied or argument(site.expr, "endpoint") or argument(site.expr, "route", 1)
+                handler = named(routers.linker, place, given)
             for mount in routers.mounts(holder):
                 yield from self._routes(routers, site, name, place, handler, mount)
 
@@ -130,7 +126,7 @@ class Starlette:
 
     @staticmethod
     def _methods(linker: Linker, place: Place, site: Site, handler: Handler) -> list[str]:
-        asked = argument(site.expr, "methods", 1 if site.handler else 2)
+        asked = argument(site.expr, "methods", 1 if site.decorates else 2)
         if asked is not None:
             return sorted({method.upper() for method in linker.texts(place, asked) or ["ANY"]})
         if handler.found is not None and handler.found.kind == "class":

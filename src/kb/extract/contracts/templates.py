@@ -45,13 +45,17 @@ def from_regex(pattern: str) -> tuple[str, list[dict[str, Any]], bool]:
                 plain = False
                 out.append(pattern[at:end])
             at = end
+        elif char == "[":
+            end = max(at + 1, pattern.find("]", at + 2) + 1)
+            out.append(pattern[at:end])
+            at, plain = end, False
         elif char in "^$" or pattern.startswith(("\\Z", "\\A"), at):
             at += 1 if char in "^$" else 2
         elif char == "\\" and at + 1 < len(pattern) and not pattern[at + 1].isalnum():
             out.append(pattern[at + 1])
             at += 2
         else:
-            plain = plain and char not in "[]*+?|\\"
+            plain = plain and char not in "*+?|\\"
             out.append(char)
             at += 1
     return "".join(out), names, plain
