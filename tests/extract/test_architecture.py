@@ -211,3 +211,12 @@ def test_an_edit_that_changes_no_import_renews_nothing():
 def test_components_come_after_those_that_they_lead_to():
     found = list(components({"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": []}))
     assert [sorted(group) for group in found] == [["d"], ["b", "c"], ["a"]]
+
+
+def test_one_command_that_several_manifests_declare_has_a_key_for_each():
+    manifest = "[project]\nname = 'x'\nversion = '1'\n[project.scripts]\nrun = 'm:run'\n"
+    shown = Snapshot({"pyproject.toml": manifest, "sub/pyproject.toml": manifest}, ids=["architecture"])
+    assert set(shown.artifacts()) == {
+        "entry-point:console_scripts:run",
+        "entry-point:sub/pyproject.toml:console_scripts:run",
+    }

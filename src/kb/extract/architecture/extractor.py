@@ -95,6 +95,7 @@ def _script(file: FileView, world: WorldView, script: Script) -> ArtifactDraft:
     }
     links: list[Link] = []
     grounds = [file.ground(script.span, "declaration")]
+    manifest = "" if file.path == "pyproject.toml" else f"{file.path}:"  # several may declare one name
     if found is not None:
         body["definition"] = found.qualified
         if found.key:
@@ -104,7 +105,7 @@ def _script(file: FileView, world: WorldView, script: Script) -> ArtifactDraft:
     where = f", defined as {found.qualified}" if found is not None else ""
     return ArtifactDraft(
         kind="entry_point",
-        logical_key=f"entry-point:{script.group}:{script.name}",
+        logical_key=f"entry-point:{manifest}{script.group}:{script.name}",
         title=f"{script.name} = {script.target}",
         body=body,
         text=f"{word} {script.name} starts {script.target}{where}.",
