@@ -64,6 +64,7 @@ def named(linker: Linker, place: Place, expr: Expr | None) -> Handler:
         expr, place = linker.bound(place, expr)
         if expr.kind == "name":
             found = _named(linker, place, expr.value)
+            found = _rebound(linker, found) or found
             if found is not None and found.assignment is not None and found.assignment.value is not None:
                 expr, place = found.assignment.value, found.place
                 continue
@@ -79,6 +80,16 @@ def named(linker: Linker, place: Place, expr: Expr | None) -> Handler:
                 return Handler(maker.qualified, maker, ground_header(linker, maker, "handler"))
         expr = inner
     return Handler(brief(written) if written is not None else "dynamic")
+
+
+def _rebound(linker: Linker, found: Found | None) -> Found | None:
+    """The function behind `view = wrapped(view)`, where the linked file itself defines it."""
+    if found is None or found.assignment is None or found.path != linker.file.path:
+        return None
+    for definition in linker.file.module.definitions:
+        if definition.symbol_path == found.symbol_path:
+            return Found(found.qualified, True, found.path, found.symbol_path, definition.kind, definition)
+    return None
 
 
 def ground_header(linker: Linker, found: Found, role: str) -> Grounding | None:
