@@ -17,7 +17,7 @@ from kb.structure.python.expressions import Expressions
 from kb.structure.python.module_facts import ModuleReader
 from kb.structure.python.normalise import read_module
 from kb.structure.python.outline import Outline
-from kb.structure.spans import SpanTable, locate
+from kb.structure.spans import SpanTable, by_place, locate
 from kb.structure.text import TextLines
 
 Node = tree_sitter.Node
@@ -84,13 +84,8 @@ class Parse:
 
     @property
     def occurrences(self) -> tuple[LocatedSpan, ...]:
-        """Every span of the blob, cited ones included, by (start, -end) and then identity."""
-        return tuple(
-            sorted(
-                self._located.values(),
-                key=lambda item: (item.start_byte, -item.end_byte, item.span.kind, item.span.span_id),
-            )
-        )
+        """Every span of the blob, cited ones included, by place."""
+        return tuple(sorted(self._located.values(), key=by_place))
 
     def begin_row(self) -> SpanTable:
         """Starts the span table of another fact row; references made from now on index it."""

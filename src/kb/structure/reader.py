@@ -77,22 +77,29 @@ def read_blob(
     source = decode(data, limits, python=has_grammar(dialect))
     if isinstance(source, BlobGap):
         return ParsedBlob(oid, dialect, PARSER_VERSION, (), (source,), ())
+    with _room_for(limits.max_depth):
+        return _read_source(oid, source, dialect, fact_readers, limits)
+
+
+def _read_source(
+    oid: str, source: bytes, dialect: str, fact_readers: Sequence[FactReader], limits: Limits
+) -> ParsedBlob:
+    """Holds the tree in its own frame, so that it is gone before the garbage collector runs again."""
     root = g.parser().parse(source).root_node if has_grammar(dialect) else None
     if root is not None and root.descendant_count > limits.max_nodes:
         gap = BlobGap("too_large", f"{root.descendant_count} syntax nodes, the limit is {limits.max_nodes}")
         return ParsedBlob(oid, dialect, PARSER_VERSION, (), (gap,), ())
-    with _room_for(limits.max_depth):
-        parse = Parse(source, dialect, root, limits)
-        rows = []
-        if root is not None:
-            table = encode_span_table(parse.module_table.keys)
-            rows.append(FactRow(MODULE_SOURCE, MODULE_VERSION, table, encode_payload(parse.module)))
-        for reader in fact_readers:
-            if dialect in reader.dialects:
-                row = _read_row(oid, parse, reader)
-                if row is not None:
-                    rows.append(row)
-        return ParsedBlob(oid, dialect, PARSER_VERSION, parse.occurrences, tuple(parse.gaps), tuple(rows))
+    parse = Parse(source, dialect, root, limits)
+    rows = []
+    if root is not None:
+        table = encode_span_table(parse.module_table.keys)
+        rows.append(FactRow(MODULE_SOURCE, MODULE_VERSION, table, encode_payload(parse.module)))
+    for reader in fact_readers:
+        if dialect in reader.dialects:
+            row = _read_row(oid, parse, reader)
+            if row is not None:
+                rows.append(row)
+    return ParsedBlob(oid, dialect, PARSER_VERSION, parse.occurrences, tuple(parse.gaps), tuple(rows))
 
 
 def _read_row(oid: str, parse: Parse, reader: FactReader) -> FactRow | None:

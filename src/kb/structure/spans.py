@@ -10,6 +10,11 @@ from kb.model.spans import LocatedSpan, Span, SpanKey
 from kb.structure.python.outline import Place
 
 
+def by_place(located: LocatedSpan) -> tuple[int, int, str, bytes]:
+    """The order of a blob's spans: by start, the longer first, then by kind and identity."""
+    return located.start_byte, -located.end_byte, located.span.kind, located.span.span_id
+
+
 def locate(language: str, places: Iterable[Place]) -> list[LocatedSpan]:
     """Every place as a located span, ordered by (start, -end); sets each place's key.
 

@@ -6,6 +6,8 @@ so that a header span changes with the signature alone.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kb.structure.python import grammar as g
 from kb.structure.python.errors import kept_inside
 from kb.structure.python.literal_forms import plain_string_of, plain_value
@@ -23,6 +25,7 @@ _TARGET_LISTS = g.kinds("pattern_list", "tuple_pattern", "list_pattern", "list_s
 _MAYBE_TEXT = frozenset({g.STRING, g.CONCATENATED_STRING, g.PARENTHESIZED})
 _MAYBE_LAMBDA = g.LAMBDAS | {g.PARENTHESIZED}
 _SINGLE_TARGETS = g.TUPLE_PATTERNS | {g.IDENTIFIER}
+_PARAMETERS = g.kind("parameters")
 _ASYNC = g.token("async")
 
 
@@ -84,20 +87,54 @@ def _definition(walk: Walk, node: Node, depth: int) -> None:
     _define(walk, node, depth, node, [])
 
 
+class _Parts(NamedTuple):
+    """The children of a definition by what they are for."""
+
+    name: Node | None
+    parameters: Node | None
+    body: Node | None
+    end: Node
+    """Where the header ends: the colon."""
+    signature: list[Node]
+    is_async: bool
+
+
+def _parts(definition: Node) -> _Parts:
+    name = parameters = body = None
+    end = definition
+    is_async = False
+    signature = []
+    for child in definition.children:
+        kind = child.kind_id
+        if kind in g.BLOCKS:
+            body = child
+        elif kind == g.COLON:
+            end = child
+        else:
+            signature.append(child)
+            if kind == g.IDENTIFIER:
+                name = child
+            elif kind == _PARAMETERS:
+                parameters = child
+            elif kind == _ASYNC:
+                is_async = True
+    return _Parts(name, parameters, body, end, signature, is_async)
+
+
 def _define(walk: Walk, node: Node, depth: int, whole: Node, decorators: list[Node]) -> None:
     outer = walk.scope
-    is_class = node.kind_id == g.CLASS
-    record = _record(walk, node, outer, is_class)
-    record.decorators = decorators
+    parts = _parts(node)
+    record = _record(walk, node, parts, decorators)
     index = len(walk.outline.definitions)
     walk.outline.definitions.append(record)
+    is_class = record.kind == "class"
     mark = len(walk.out)
     walk.out.append(b"(class" if is_class else b"(function")
-    body = _header(walk, node, depth, whole, record)
+    _header(walk, parts, depth, whole, record)
     generator, walk.generator = walk.generator, False
-    walk.scope = _inner_scope(walk, node, outer, record, index, is_class)
-    if body is not None:
-        record.docstring, rest = _without_docstring(walk, body.children)
+    walk.scope = _inner_scope(walk, parts, record, index)
+    if parts.body is not None:
+        record.docstring, rest = _without_docstring(walk, parts.body.children)
         walk.emit(rest, depth + 1)
     walk.scope = outer
     record.is_generator, walk.generator = walk.generator and not is_class, generator
@@ -105,62 +142,57 @@ def _define(walk: Walk, node: Node, depth: int, whole: Node, decorators: list[No
     record.place = _place(walk, record.kind, record.symbol_path, walk.fold(mark), whole, node)
 
 
-def _record(walk: Walk, node: Node, outer: Scope, is_class: bool) -> DefinitionRecord:
-    name_node = node.child_by_field_name("name")
-    name = "" if name_node is None else walk.text(name_node).decode("utf-8")
-    kind = "class" if is_class else "method" if outer.level == "class" else "function"
-    owner = outer.definition if outer.level == "class" else -1
-    path = outer.prefix + name
-    return DefinitionRecord(
-        kind, name, path, node, outer.definition, owner, outer.condition, walk.next_ordinal()
+def _record(walk: Walk, node: Node, parts: _Parts, decorators: list[Node]) -> DefinitionRecord:
+    outer = walk.scope
+    in_class = outer.level == "class"
+    name = "" if parts.name is None else walk.text(parts.name).decode("utf-8")
+    kind = "class" if node.kind_id == g.CLASS else "method" if in_class else "function"
+    record = DefinitionRecord(
+        kind,
+        name,
+        outer.prefix + name,
+        node,
+        outer.definition,
+        outer.definition if in_class else -1,
+        outer.condition,
+        walk.next_ordinal(),
+        parts.is_async,
     )
+    record.decorators = decorators
+    return record
 
 
-def _header(walk: Walk, node: Node, depth: int, whole: Node, record: DefinitionRecord) -> Node | None:
-    """Writes decorators, name, parameters or bases and return type as one digest; returns the body."""
+def _header(walk: Walk, parts: _Parts, depth: int, whole: Node, record: DefinitionRecord) -> None:
+    """Writes decorators, name, parameters or bases and return type as one digest."""
     mark = len(walk.out)
     walk.out.append(b"(header")
-    walk.emit(record.decorators, depth + 1)
-    body = None
-    end = node
-    signature = []
-    for child in node.children:
-        kind = child.kind_id
-        if kind in g.BLOCKS:
-            body = child
-        elif kind == g.COLON:
-            end = child
-        elif kind == _ASYNC:
-            record.is_async = True
-            signature.append(child)
-        else:
-            signature.append(child)
-    walk.emit(signature, depth + 1)
+    if record.decorators:
+        walk.emit(record.decorators, depth + 1)
+    walk.emit(parts.signature, depth + 1)
     walk.out.append(CLOSE)
-    kind_name = "class_header" if record.kind == "class" else "function_header"
-    record.header = _place(walk, kind_name, record.symbol_path, walk.fold(mark), whole, end)
-    return body
+    kind = "class_header" if record.kind == "class" else "function_header"
+    record.header = _place(walk, kind, record.symbol_path, walk.fold(mark), whole, parts.end)
 
 
-def _inner_scope(
-    walk: Walk, node: Node, outer: Scope, record: DefinitionRecord, index: int, is_class: bool
-) -> Scope:
+def _inner_scope(walk: Walk, parts: _Parts, record: DefinitionRecord, index: int) -> Scope:
+    outer = walk.scope
     path = record.symbol_path
-    if is_class:
+    if record.kind == "class":
         return Scope(path, path + ".", "class", index)
     inner = Scope(path, path + ".<locals>.", "function", index, "", outer.self_name, outer.owner)
     if record.kind == "method":
-        inner.self_name, inner.owner = _first_parameter(walk, node), outer.definition
+        static = any(walk.text(decorator) == b"@staticmethod" for decorator in record.decorators)
+        inner.self_name = b"" if static else _first_parameter(walk, parts.parameters)
+        inner.owner = outer.definition
     return inner
 
 
-def _first_parameter(walk: Walk, function: Node) -> bytes:
-    parameters = function.child_by_field_name("parameters")
-    for child in parameters.named_children if parameters is not None else ():
+def _first_parameter(walk: Walk, parameters: Node | None) -> bytes:
+    for child in parameters.children if parameters is not None else ():
         if child.kind_id == g.IDENTIFIER:
             return walk.text(child)
-        if child.kind_id not in g.EXTRAS:
-            name = child.named_children[0] if child.named_children else child
+        if child.kind_id in g.NAMED:
+            name = child.children[0] if child.children else child
             return walk.text(name) if name.kind_id == g.IDENTIFIER else b""
     return b""
 

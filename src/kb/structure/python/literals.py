@@ -34,7 +34,7 @@ _SPELLED = re.compile(rb"[^'\"]*(?:'''|\"\"\"|'|\")")
 _FLOAT = re.compile(rb"([0-9_]*)\.([0-9_]*)")
 
 
-_QUOTES = (b"'", b'"')
+_QUOTES = frozenset(b"'\"")
 
 
 class Spelling(NamedTuple):
@@ -75,10 +75,10 @@ def _spelling_of(opening: bytes) -> Spelling:
 
 def simple_value(text: bytes) -> bytes | None:
     """The value of a literal without prefix, escapes and carriage returns; None for any other."""
-    quote = text[:1]
+    quote = text[0] if text else 0
     if quote not in _QUOTES or b"\\" in text or b"\r" in text:
         return None
-    return text[3:-3] if len(text) > 2 and text[1:2] == quote else text[1:-1]
+    return text[3:-3] if len(text) > 2 and text[1] == quote else text[1:-1]
 
 
 def string_value(text: bytes) -> tuple[bytes, bool]:

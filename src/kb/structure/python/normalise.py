@@ -89,14 +89,20 @@ _CONSTANT = {
 def read_module(source: bytes, root: Node, max_depth: int) -> Outline:
     """The outline of a file, every place with its fingerprint."""
     walk = Walk(source, max_depth, FORMS)
-    definition_forms.module(walk, root)
+    try:
+        definition_forms.module(walk, root)
+    finally:
+        walk.close()
     return walk.outline
 
 
 def fingerprint(source: bytes, node: Node, max_depth: int) -> bytes:
     """sha256 (32 bytes) of one node's normal form."""
     walk = Walk(source, max_depth, FORMS)
-    walk.emit((node,), 0)
+    try:
+        walk.emit((node,), 0)
+    finally:
+        walk.close()
     return hashlib.sha256(b"\n".join(walk.out)).digest()
 
 

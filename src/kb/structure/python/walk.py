@@ -65,11 +65,17 @@ class Walk:
         self.ordinal = 0
         self.generator = False
         """A `yield` was met in the function being walked."""
-        self.emit = _emitter(self, max_depth, forms)
+        self.emit, self._forget = _emitter(self, max_depth, forms)
+        """Writes nodes, `depth` levels down. It refers back to the walk: call `close` when done."""
 
     def text(self, node: Node) -> bytes:
         """The node as it is written."""
         return self.source[node.start_byte : node.end_byte]
+
+    def close(self) -> None:
+        """Ends the walk, so that its nodes are freed at once and not by the garbage collector."""
+        self._forget()
+        del self.emit, self._forget
 
     def next_ordinal(self) -> int:
         """The place of the next statement that binds names."""
@@ -95,8 +101,10 @@ class Walk:
             self.outline.too_deep.append(lines)
 
 
-def _emitter(walk: Walk, max_depth: int, forms: Forms) -> Callable[[Iterable[Node], int], None]:
-    """The loop that all time goes to, with everything it needs in local variables."""
+def _emitter(
+    walk: Walk, max_depth: int, forms: Forms
+) -> tuple[Callable[[Iterable[Node], int], None], Callable[[], None]]:
+    """The loop that all time goes to, with everything it needs in local variables; and what unties it."""
     source, append, actions, opens = walk.source, walk.out.append, forms.actions, forms.opens
     identifier, generic = g.IDENTIFIER, GENERIC
 
@@ -121,4 +129,8 @@ def _emitter(walk: Walk, max_depth: int, forms: Forms) -> Callable[[Iterable[Nod
             else:
                 action(walk, node, depth)
 
-    return emit
+    def forget() -> None:
+        nonlocal emit
+        del emit
+
+    return emit, forget
