@@ -21,6 +21,8 @@ class Base:
     source: ClassSource | None = None
     call: Expr | None = None
     """The call, for a base that one makes (`namedtuple("P", "x y")`)."""
+    origin: tuple[str, str] = ("", "")
+    """Path and name of the assignment that keeps what the call makes (`Base = declarative_base()`)."""
 
 
 class Reader:
@@ -122,7 +124,7 @@ class Names:
             if owner.target == "internal" and owner.path is not None and owner.symbol_path:
                 made = self._made(owner.path, owner.symbol_path)
                 if made is not None:
-                    return Base(f"{made.qualified}.{attribute}", call=made.call)
+                    return Base(f"{made.qualified}.{attribute}", call=made.call, origin=made.origin)
         return Base(found.qualified or name)
 
     def callee(self, call: Expr) -> str:
@@ -130,11 +132,18 @@ class Names:
         return last(self.qualified(call)) if call.value else ""
 
     def _made(self, path: str, symbol_path: str) -> Base | None:
+        """What the call makes that a name is assigned; a subclass's product goes by its outside base."""
         entry = self.reader.assignment(path, symbol_path)
         if entry is None or entry.value is None or entry.value.kind != "call" or not entry.value.value:
             return None
-        maker = self.reader.resolve(path, entry.value.value, "").qualified or entry.value.value
-        return Base(maker + "()", call=entry.value)
+        written = entry.value.value
+        maker = self.reader.resolve(path, written, "").qualified or written
+        source = self.reader.class_named(path, written, "")
+        for base in source.ancestry() if source is not None else ():
+            if base.source is None:
+                maker = base.qualified
+                break
+        return Base(maker + "()", call=entry.value, origin=(path, symbol_path))
 
 
 class ClassSource(Names):

@@ -152,10 +152,10 @@ class Django:
             hints += (RelationHint(choices.value, "name", "choice", via="choices"),)
         automatic = "auto_now" in options or "auto_now_add" in options or "db_default" in options
         to_many = kind in _TO_MANY or kind in _GENERIC
-        label = text_of(options.get("verbose_name")) or text_of(options.get("help_text")) or ""
+        label = _words(options.get("verbose_name")) or _words(options.get("help_text"))
         first = positional(call)[:1]
         if not label and first and kind not in _RELATED:
-            label = text_of(first[0]) or ""
+            label = _words(first[0])
         return Field(
             entry.name,
             entry.span,
@@ -186,7 +186,7 @@ class Django:
             return ()
         target = argument(call, "to", 0)
         through = argument(call, "through")
-        related = text_of(argument(call, "related_name")) or ""
+        related = (text_of(argument(call, "related_name")) or "").rstrip("+")
         written, by = (brief(target), "dynamic")
         if target is not None and target.kind == "str":
             written, by = target.value, "django"
@@ -233,6 +233,13 @@ class Django:
     def functional(self, names: Names, assignment: Assignment) -> Shape | None:
         """Django has no functional form."""
         return None
+
+
+def _words(expr: Expr | None) -> str:
+    """The text of a literal, or of one that is marked for translation (`_("name")`)."""
+    if expr is not None and expr.kind == "call" and len(expr.items) == 2:
+        expr = expr.items[1]
+    return text_of(expr) or ""
 
 
 def _looks_like_field(call: Expr) -> bool:

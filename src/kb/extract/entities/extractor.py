@@ -95,7 +95,9 @@ class EntitiesExtractor:
             relations=relations,
             groundings=groundings,
             doc=doc,
-            bases=[n for n in (b.qualified.removeprefix("builtins.") for b in source.bases()) if n != "object"],
+            bases=[
+                n for n in (b.qualified.removeprefix("builtins.") for b in source.bases()) if n != "object"
+            ],
             confidence=confidence,
         )
 
@@ -152,7 +154,8 @@ def _draft(
         body["inherited"] = [{**field.body(), "from": owner} for field, owner in inherited]
     if relations:
         body["relations"] = [relation.body for relation in relations]
-    keys = [f.name for f in (*shape.fields, *(field for field, _ in inherited)) if f.primary_key]
+    every = (*shape.fields, *(field for field, _ in inherited))
+    keys = [field.name for field in every if field.primary_key]
     if keys:
         body["primary_key"] = keys
     if doc:
@@ -160,7 +163,8 @@ def _draft(
     for relation in relations:
         groundings.extend(relation.groundings)
     links = [Link("relates_to", relation.key) for relation in relations if relation.key is not None]
-    sure = min([confidence, shape.confidence, *(_LEAST.get(r.target.how, 60) for r in relations)])
+    read = 100 if all(field.resolution == "exact" for field in every) else _LEAST["approximate"]
+    sure = min([confidence, shape.confidence, read, *(_LEAST.get(r.target.how, 60) for r in relations)])
     return ArtifactDraft(
         kind="entity",
         logical_key=f"entity:{name}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, annotated_entries, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.expressions import argument, brief, last
+from kb.extract.expressions import argument, brief, keywords, last
 from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr, SpanRef
 
@@ -56,7 +56,7 @@ class NamedTuples:
         """`namedtuple("P", "x y")` and `NamedTuple("P", [("x", int)])`; dynamic fields say so."""
         call = assignment.value
         if call is None or len(call.items) < 3:
-            return None
+            return None  # the name alone
         fields = _from_call(call, assignment.span)
         if fields is None:
             return Shape(self.id, "named tuple", (), {"resolution": "dynamic"}, 60)
@@ -67,7 +67,7 @@ def _from_call(call: Expr, span: SpanRef | None) -> list[Field] | None:
     typed_form = last(call.value) == "NamedTuple"
     given = argument(call, "fields" if typed_form else "field_names", 1)
     if given is None:
-        return None
+        return _by_keyword(call, span) if typed_form else None
     if typed_form:
         return _typed_fields(given, span)
     if given.kind == "str":
@@ -84,6 +84,12 @@ def _from_call(call: Expr, span: SpanRef | None) -> list[Field] | None:
     return [
         Field(name, span, "", value is None, None, value) for name, value in zip(names, padded, strict=False)
     ]
+
+
+def _by_keyword(call: Expr, span: SpanRef | None) -> list[Field]:
+    """The old form `NamedTuple("P", x=int, y=int)`."""
+    reads = [(name, Typed(value)) for name, value in keywords(call).items()]
+    return [Field(name, span, read.text, True, read.nullable) for name, read in reads]
 
 
 def _typed_fields(given: Expr, span: SpanRef | None) -> list[Field] | None:

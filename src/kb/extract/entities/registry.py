@@ -27,7 +27,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
     Dataclasses(),
 )
 
-_BY_BASE = {base: framework for framework in reversed(FRAMEWORKS) for base in framework.bases}
+BY_BASE = {base: framework for framework in reversed(FRAMEWORKS) for base in framework.bases}
 _BY_DECORATOR = {name: framework for framework in reversed(FRAMEWORKS) for name in framework.decorators}
 BY_CONSTRUCTOR = {name: framework for framework in reversed(FRAMEWORKS) for name in framework.constructors}
 CONSTRUCTOR_NAMES = frozenset(last(name) for name in BY_CONSTRUCTOR)
@@ -60,7 +60,7 @@ def framework_of(source: ClassSource) -> tuple[Framework, int] | None:
     A base class decides, however far up; then a decorator of the class; then its own fields.
     """
     for base in () if _plain(source) else source.ancestry():
-        framework = _BY_BASE.get(base.qualified)
+        framework = BY_BASE.get(base.qualified)
         if framework is not None:
             return framework, 100
     for name, _ in source.decorators():

@@ -8,11 +8,14 @@ from typing import Any
 from kb.extract.api import FileView
 from kb.extract.entities.facts import SOURCE, EntityFacts, squeeze
 from kb.extract.entities.records import Field, RelationHint
-from kb.extract.entities.registry import framework_of
+from kb.extract.entities.registry import BY_BASE, framework_of
 from kb.extract.expressions import last
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Reader
 from kb.model.artifacts import Grounding
+
+_DJANGO_APPS = frozenset({"admin", "auth", "contenttypes", "flatpages", "redirects", "sessions", "sites"})
+"""Labels of the applications that Django brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,9 @@ class Relations:
                 pending.append((field, hint, target))
         for field, hint, target in pending:
             cardinality = hint.cardinality
-            if cardinality == "unknown":
+            if cardinality == "unknown" and target.path is not None:
                 # SQLAlchemy's own rule: many-to-one if this side holds the key, else one-to-many.
-                holds_key = target.path is not None and (target.path, target.symbol_path) in keyed
+                holds_key = (target.path, target.symbol_path) in keyed
                 cardinality = "one" if holds_key else "many"
             found.append(self._relation(field, hint, target, cardinality))
         return found
@@ -120,7 +123,10 @@ class Relations:
             if source is not None:
                 return self._to_class(source, "exact")
             label = _app_of(self._module_of(declared_in.path))
-        return self._choose(name, self._candidates(model), label)
+        found = self._choose(name, self._candidates(model), label)
+        if found.how == "unresolved" and label in _DJANGO_APPS:
+            return Target(f"django.contrib.{label}.models.{model}", "external")
+        return found
 
     def _user_model(self) -> Target:
         named: set[str] = set()
@@ -170,6 +176,7 @@ class Relations:
             if len(inside) == 1:
                 return self._to_class(inside[0], "exact")
             candidates = inside or candidates
+        candidates = self._of_own_registry(candidates)
         if not candidates:
             return Target(name, "unresolved")
         if len(candidates) == 1:
@@ -178,6 +185,13 @@ class Relations:
         if len(near) == 1:
             return self._to_class(near[0], "approximate")
         return Target(f"{name} (one of {len(candidates)} classes)", "dynamic")
+
+    def _of_own_registry(self, candidates: list[ClassSource]) -> list[ClassSource]:
+        """Those under the same declarative base, where several are: class names mean nothing beyond it."""
+        if len(candidates) < 2 or self.source is None:
+            return candidates
+        own = _registry(self.source)
+        return [candidate for candidate in candidates if _registry(candidate) == own] or candidates
 
     def _to_class(self, source: ClassSource, how: str) -> Target:
         return self._to(source.path, source.symbol_path, source, how)
@@ -242,6 +256,17 @@ class Relations:
                     view = self._view(owner.path)
                     return view.ground_module(entry.span, "related") if view is not None else None
         return None
+
+
+def _registry(source: ClassSource) -> tuple[str, str]:
+    """Where the declarative base of a class is made: an assignment, or the class just below the library's."""
+    for base in source.ancestry():
+        if base.origin != ("", ""):
+            return base.origin
+        owner = base.source
+        if owner is not None and any(b.qualified in BY_BASE and b.source is None for b in owner.bases()):
+            return owner.path, owner.symbol_path
+    return source.path, source.symbol_path
 
 
 def _app_of(module: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from kb.extract.entities.annotations import Typed
 from kb.extract.entities.records import Field, RelationHint, Shape
@@ -26,7 +28,16 @@ from kb.structure.facts import Assignment, Definition, Expr, SpanRef
 _FACTORIES = ("sqlalchemy.orm.declarative_base", "sqlalchemy.ext.declarative.declarative_base")
 _COLUMNS = frozenset({"Column", "mapped_column", "deferred"})
 _RELATIONS = frozenset({"relationship", "relation", "dynamic_loader"})
-_OTHERS = frozenset({"column_property", "synonym", "composite", "association_proxy", "query_expression"})
+_OTHERS = frozenset(
+    {
+        "column_property",
+        "synonym",
+        "composite",
+        "association_proxy",
+        "query_expression",
+        "generic_relationship",
+    }
+)
 _MAPPED = frozenset({"Mapped", "WriteOnlyMapped", "DynamicMapped"})
 _METHODS = frozenset({"declared_attr", "hybrid_property", "declared_attr.directive"})
 _COLUMN_WORDS = ("unique", "index", "server_default", "onupdate", "server_onupdate", "autoincrement", "init")
@@ -109,14 +120,25 @@ class SqlAlchemy:
             if entry.name == "__table__" and entry.value is not None and entry.value.kind == "call":
                 found.update((field.name, field) for field in table_columns(entry.value, entry.span))
             elif not entry.name.startswith("__"):
-                field = self._field(entry)
+                field = self._field(entry) or self._made(source, entry)
                 if field is not None:
                     found[entry.name] = field
         for method in source.methods():
             declared = any(dotted(d.expr).endswith(tuple(_METHODS)) for d in method.decorators)
             if declared and not method.name.startswith("__"):
                 found.setdefault(method.name, self._declared(method))
-        return list(found.values())
+        keyed = _primary_keys(e.value for e in source.entries if e.name == "__table_args__")
+        return [_as_key(field) if field.name in keyed else field for field in found.values()]
+
+    def _made(self, source: ClassSource, entry: Assignment) -> Field | None:
+        """A column that a function of the repository makes (`id = primary_key("users")`): named, not read."""
+        call = entry.value
+        if call is None or call.kind != "call" or not call.value or entry.name.startswith("_"):
+            return None
+        found = source.resolve(call.value)
+        if found.target != "internal" or found.kind != "function":
+            return None
+        return Field(entry.name, entry.span, "", constraints={"made_by": brief(call)}, resolution="dynamic")
 
     def _declared(self, method: Definition) -> Field:
         kind = last(dotted(method.decorators[0].expr))
@@ -185,6 +207,8 @@ class SqlAlchemy:
         if call is None or len(positional(call)) < 2:
             return None
         fields = table_columns(call, assignment.span)
+        keyed = _primary_keys([call])
+        fields = [_as_key(field) if field.name in keyed else field for field in fields]
         keys = [field for field in fields if field.foreign_key]
         notes: dict[str, object] = {"table": text_of(positional(call)[0]) or brief(positional(call)[0])}
         words = [
@@ -194,6 +218,23 @@ class SqlAlchemy:
             notes["table_args"] = [brief(item) for item in words]
         association = len(keys) >= 2 and len(keys) >= len(fields) - 1
         return Shape(self.id, "association table" if association else "table", tuple(fields), notes)
+
+
+def _primary_keys(holders: Iterable[Expr | None]) -> set[str]:
+    """Columns that a `PrimaryKeyConstraint(...)` among the arguments names."""
+    return {
+        column.value
+        for holder in holders
+        if holder is not None
+        for item in holder.items
+        if item.kind == "call" and last(item.value) == "PrimaryKeyConstraint"
+        for column in positional(item)
+        if column.kind == "str"
+    }
+
+
+def _as_key(field: Field) -> Field:
+    return replace(field, primary_key=True, nullable=False)
 
 
 def _is_mapped(expr: Expr | None) -> bool:
