@@ -1,17 +1,20 @@
 """Import edges of Django against grimp, with every difference explained by name.
 
-Run as `python -m evals.bench.imports_django <Django source folder> [package]`. Exits 1 on a difference
-that no rule below explains.
+`python -m evals.bench.imports_django [--source FOLDER] [--package NAME]` compares another package too.
+Exits 1 on a difference that no rule below explains.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import grimp
 
+from evals.bench.index_django import fetch
 from evals.folders import files_of, linked
 from kb.extract.imports import ImportsExtractor
 
@@ -57,8 +60,16 @@ def explained(edge: Edge, modules: set[str]) -> str | None:
 
 def main() -> int:
     """Prints the comparison; 1 where a difference is not explained."""
-    folder = Path(sys.argv[1])
-    package = sys.argv[2] if len(sys.argv) > 2 else "django"
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--source", type=Path, help="folder that holds the package; fetched otherwise")
+    arguments.add_argument("--package", default="django")
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kb-imports-") as scratch:
+        return compare(given.source or fetch(Path(scratch)), given.package)
+
+
+def compare(folder: Path, package: str) -> int:
+    """Prints every difference and the totals of one package."""
     began = time.process_time()
     ours = our_edges(folder, package)
     seconds = time.process_time() - began

@@ -75,6 +75,7 @@ def _borrowed(file: FileView, world: WorldView) -> list[str] | None:
                     names += world.exported_names(found.path)
                     continue
             elif part.kind in ("list", "tuple") and all(item.kind == "str" for item in part.items):
+                names += [item.value for item in part.items]
                 continue
             return None
     return names or None  # changed by a call: there is no assignment to read
