@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import tree_sitter
@@ -77,9 +78,8 @@ def _assigned(expressions: Expressions, outline: Outline, refer: Callable[[Place
         if value.kind_id == g.TYPE:
             continue
         operation = "+=" if node.kind_id == g.AUGMENTED_ASSIGNMENT else "="
-        place = record.place
         changes.append(
-            _Change(node.start_byte, operation, expressions.build(value), lambda place=place: refer(place))  # type: ignore[misc]
+            _Change(node.start_byte, operation, expressions.build(value), partial(refer, record.place))
         )
     return changes
 
@@ -101,9 +101,7 @@ def _called(
         value = built.items[1] if len(built.items) == 2 else None
         if value is not None and method != "extend":
             value = Expr("list", "", (value,))
-        changes.append(
-            _Change(call.start_byte, _METHODS[method], value, lambda call=call: cite(call))  # type: ignore[misc]
-        )
+        changes.append(_Change(call.start_byte, _METHODS[method], value, partial(cite, call)))
     return changes
 
 
