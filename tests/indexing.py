@@ -33,13 +33,14 @@ def index(parts: TestParts, repo: GitRepo | Path, commitish: str = "HEAD", **opt
     return index_repository(parts, IndexRequest(repo=str(where), commitish=commitish, **options))  # type: ignore[arg-type]
 
 
-def state_of(database: Database, sha: str) -> State:
-    """What the newest snapshot of a commit holds."""
+def state_of(database: Database, label: str) -> State:
+    """What the newest snapshot of a commit, or of `worktree:<tree>`, holds."""
     with database.reader() as connection:
         rows = connection.execute(
             """SELECT encode(a.artifact_id, 'hex'), p.path, encode(c.span_id, 'hex'), g.n
-               FROM (SELECT s.* FROM snapshot s JOIN commit_ref r USING (commit_id)
-                     WHERE r.sha = %s ORDER BY s.snapshot_id DESC LIMIT 1) s
+               FROM (SELECT s.* FROM snapshot s LEFT JOIN commit_ref r USING (commit_id)
+                     WHERE coalesce(r.sha, 'worktree:' || s.tree) = %s
+                     ORDER BY s.snapshot_id DESC LIMIT 1) s
                JOIN snapshot_entry e ON e.lineage_id = s.lineage_id
                 AND e.from_ord <= s.ordinal AND s.ordinal < e.to_ord
                JOIN artifact a USING (artifact_pk)
@@ -47,7 +48,7 @@ def state_of(database: Database, sha: str) -> State:
                 AND g.artifact_pk = a.artifact_pk AND g.from_ord <= s.ordinal AND s.ordinal < g.to_ord
                LEFT JOIN path p ON p.path_id = g.path_id
                LEFT JOIN code_span c ON c.span_pk = g.span_pk""",
-            (sha,),
+            (label,),
         ).fetchall()
     found: dict[str, set[Located]] = {}
     for artifact, path, span, n in rows:
@@ -67,6 +68,16 @@ def keys_of(database: Database, sha: str, kind: str | None = None) -> list[str]:
                JOIN artifact a USING (artifact_pk)
                WHERE %s::text IS NULL OR a.kind = %s ORDER BY 1""",
             (sha, kind, kind),
+        ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def labels(database: Database) -> list[str]:
+    """Every snapshot: its commit, or `worktree:<tree>`, in the order of sealing."""
+    with database.reader() as connection:
+        rows = connection.execute(
+            """SELECT coalesce(r.sha, 'worktree:' || s.tree)
+               FROM snapshot s LEFT JOIN commit_ref r USING (commit_id) ORDER BY s.snapshot_id"""
         ).fetchall()
     return [str(row[0]) for row in rows]
 

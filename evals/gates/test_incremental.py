@@ -238,8 +238,8 @@ SOURCES = st.lists(LINES, max_size=5).map("\n\n".join)
 
 
 @pytest.fixture(scope="session")
-def machine_databases(server_url: str, template: str) -> Iterator[Callable[[], Iterator[Database]]]:
-    yield lambda: fresh_database(server_url, template)
+def machine_databases(server_url: str, template: str) -> Callable[[], Iterator[Database]]:
+    return lambda: fresh_database(server_url, template)
 
 
 @pytest.mark.gate("incremental.equals-clean")
