@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     """Worker processes; 0: one per core."""
     max_blob_bytes: int = Field(default=2 * 1024 * 1024, ge=1)
     """Larger files become a `too_large` gap."""
+    auth_token: SecretStr | None = None
+    """What clients of `kb serve --http` have to send; needed wherever other machines can connect."""
     embed_provider: str = "static"
     """Which adapter turns texts into vectors."""
     embed_model: str | None = None

@@ -27,6 +27,12 @@ SECTIONS = {
         "status": f"{_COMMANDS}.status",
         "show": f"{_COMMANDS}.show",
         "gaps": f"{_COMMANDS}.gaps",
+        "diff": f"{_COMMANDS}.diff",
+        "log": f"{_COMMANDS}.log",
+    },
+    "Serve": {
+        "serve": f"{_COMMANDS}.serve",
+        "mcp-config": f"{_COMMANDS}.mcp_config",
     },
     "Keep": {
         "repo": f"{_COMMANDS}.repo",

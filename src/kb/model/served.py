@@ -58,6 +58,21 @@ class Freshness(_Record):
     ]
 
 
+class AnsweredFrom(_Record):
+    """The snapshot that an answer was read from, and how it stands to HEAD."""
+
+    repository: str
+    sha: Sha
+    head_sha: Annotated[Sha | None, Field(description="HEAD now; None where it cannot be read.")]
+    commits_behind: Annotated[
+        int | None, Field(ge=0, description="Commits from this snapshot to HEAD; None where unknown.")
+    ]
+    notice: Annotated[
+        str | None, Field(description="Set where another commit answers than the one asked for.")
+    ] = None
+    run: Annotated[str | None, Field(description="The command that indexes what is missing.")] = None
+
+
 class Unit(_Record):
     """A unit of knowledge as served; it always names the lines that prove it."""
 
@@ -73,3 +88,10 @@ class Unit(_Record):
     model: Annotated[str | None, Field(description="The language model, for a unit that one wrote.")] = None
     confidence: Annotated[int, Field(ge=0, le=100, description="Per cent.")]
     freshness: Freshness
+    artifact_id: Annotated[
+        str | None, Field(description="First 16 hex digits of its id; kb://artifact/{id} reads it.")
+    ] = None
+    shortened: Annotated[
+        tuple[str, ...] | None,
+        Field(description="What was cut to fit the token budget: body, text, title, provenance."),
+    ] = None

@@ -203,6 +203,14 @@ def snapshots(
     return [SnapshotRow(*row) for row in rows]
 
 
+def snapshot_by_id(connection: psycopg.Connection[Any], snapshot_id: int) -> SnapshotRow | None:
+    """That very snapshot; None where it is gone."""
+    row = connection.execute(
+        _SNAPSHOTS + "WHERE s.snapshot_id = %(snapshot)s", {"snapshot": snapshot_id}
+    ).fetchone()
+    return None if row is None else SnapshotRow(*row)
+
+
 def worktree_snapshot(
     connection: psycopg.Connection[Any], repository_id: int, recipe_id: int | None, tree: str | None
 ) -> SnapshotRow | None:

@@ -1,0 +1,113 @@
+"""Differences and histories as lines for a person, and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kb.cli.render.words import short_sha
+from kb.cli.terminal import dim, one_line, strong, warning
+from kb.model.served import Provenance
+from kb.retrieve.diff import Change, DiffAnswer
+from kb.retrieve.history import HistoryAnswer
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
+_MOST_IN_MARKDOWN = 200
+
+
+def diff_lines(found: DiffAnswer) -> Iterator[str]:
+    """The changes by kind, each with its verdict, its reasons and one place."""
+    yield strong(f"{one_line(found.repository)}: {short_sha(found.base)} -> {short_sha(found.head)}")
+    for note in found.notes:
+        yield warning(one_line(note))
+    if found.counts:
+        yield ", ".join(_counted(kind, counts) for kind, counts in sorted(found.counts.items()))
+    if found.breaking:
+        yield warning(f"{found.breaking} breaking")
+    for change in found.changes:
+        verdict = f" [{change.compatibility}]" if change.compatibility else ""
+        line = f"{_SIGNS[change.change]} {one_line(change.key)}{verdict}"
+        yield warning(line) if change.compatibility == "breaking" else line
+        for reason in change.reasons:
+            yield f"    {one_line(reason)}"
+        yield dim(f"    {_where(change)}")
+
+
+def _counted(kind: str, counts: dict[str, int]) -> str:
+    return f"{kind}: " + " ".join(f"{_SIGNS[what]}{number}" for what, number in sorted(counts.items()))
+
+
+def _where(change: Change) -> str:
+    if change.change == "moved":
+        return f"{_places(change.before)} -> {_places(change.after)}"
+    return _places(change.after or change.before)
+
+
+def _places(places: Sequence[Provenance]) -> str:
+    return ", ".join(
+        one_line(f"{place.file}:{place.start_line}-{place.end_line}@{short_sha(place.sha)}")
+        for place in places[:1]
+    )
+
+
+def diff_markdown(found: DiffAnswer) -> Iterator[str]:
+    """A comment for a pull request: breaking changes open, the rest folded."""
+    yield f"### Knowledge diff: `{short_sha(found.base)}` → `{short_sha(found.head)}`"
+    yield ""
+    for note in found.notes:
+        yield f"> {_plain(note)}"
+        yield ""
+    if not found.changes:
+        return
+    yield "| kind | added | removed | changed | moved |"
+    yield "|---|---|---|---|---|"
+    for kind, counts in sorted(found.counts.items()):
+        numbers = " | ".join(str(counts.get(what, 0)) for what in ("added", "removed", "changed", "moved"))
+        yield f"| {_plain(kind)} | {numbers} |"
+    yield ""
+    breaking = [one for one in found.changes if one.compatibility == "breaking"]
+    rest = [one for one in found.changes if one.compatibility != "breaking"]
+    if breaking:
+        yield f"**{found.breaking} breaking**"
+        yield ""
+        yield from _items(breaking)
+        yield ""
+    if rest:
+        yield f"<details><summary>{len(rest)} other changes</summary>"
+        yield ""
+        yield from _items(rest)
+        yield ""
+        yield "</details>"
+
+
+def _items(changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes[:_MOST_IN_MARKDOWN]:
+        reasons = f": {'; '.join(_plain(reason) for reason in change.reasons)}" if change.reasons else ""
+        yield f"- {change.change} {_code(change.key)}{reasons} ({_code(_where(change))})"
+    if len(changes) > _MOST_IN_MARKDOWN:
+        yield f"- and {len(changes) - _MOST_IN_MARKDOWN} more"
+
+
+def _code(text: str) -> str:
+    """Text between backticks that it cannot close."""
+    return "`" + one_line(text).replace("`", "'") + "`"
+
+
+def _plain(text: str) -> str:
+    """Text that neither formats, nor mentions anybody, nor opens a tag: it comes out of a repository."""
+    kept = one_line(text)
+    for character in "\\`*_[]<>|#@":
+        kept = kept.replace(character, f"&#{ord(character)};" if character in "<>@" else f"\\{character}")
+    return kept
+
+
+def history_lines(found: HistoryAnswer) -> Iterable[str]:
+    """The moments of a key, newest first."""
+    yield strong(f"{one_line(found.key)}: {len(found.moments)} moments in {found.commits} indexed commits")
+    for moment in found.moments:
+        verdict = f" [{moment.compatibility}]" if moment.compatibility else ""
+        when = moment.committed_at.date().isoformat()
+        yield f"{_SIGNS[moment.event]} {short_sha(moment.sha)} {when} {one_line(moment.subject)}{verdict}"
+        for reason in moment.reasons:
+            yield f"    {one_line(reason)}"
+        if moment.provenance:
+            yield dim(f"    {_places(moment.provenance)}")

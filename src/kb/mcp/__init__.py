@@ -1,0 +1,1 @@
+"""The MCP server: parses arguments, calls one use case, renders its answer."""

@@ -1,0 +1,61 @@
+"""Puts the server together from the parts, and runs it on a transport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from kb.bootstrap import App
+from kb.mcp.guard import parse_address, require_token, rules_for
+from kb.mcp.http import Readiness, http_application, serve_http
+from kb.mcp.metrics import Metrics
+from kb.mcp.rendering import Answers
+from kb.mcp.server import WORKERS, build_server
+from kb.mcp.stdio import serve_stdio
+from kb.retrieve.library import Library
+from kb.store.database import ReaderPool
+
+
+def run_stdio(app: App, answers: Answers) -> None:
+    """Serves one client over stdin and stdout."""
+    with _pool(app) as pool:
+        serve_stdio(build_server(Library(app, pool), answers=answers))
+
+
+def run_http(
+    app: App,
+    listen: str,
+    *,
+    token: str | None,
+    hosts: Sequence[str],
+    per_minute: int,
+    answers: Answers,
+    announce: Callable[[str], None],
+) -> None:
+    """Serves any number of clients over HTTP.
+
+    Raises:
+        UsageError: the address is none, is taken, or needs a token that there is not.
+    """
+    address = parse_address(listen)
+    require_token(address, token)
+    metrics = Metrics()
+    with _pool(app) as pool:
+
+        def probe() -> None:
+            with pool.reader() as connection:
+                connection.execute("SELECT 1")
+
+        readiness = Readiness(probe)
+        server = build_server(Library(app, pool), answers=answers, observer=metrics.call)
+        rules = rules_for(address, token, hosts, per_minute)
+        serve_http(http_application(server, rules, metrics, readiness), address, readiness, announce)
+
+
+@contextmanager
+def _pool(app: App) -> Iterator[ReaderPool]:
+    pool = ReaderPool(app.database, WORKERS)
+    try:
+        yield pool
+    finally:
+        pool.close()

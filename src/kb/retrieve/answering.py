@@ -1,0 +1,139 @@
+"""The use case `search_knowledge`: ranked units of one snapshot, read-only, fitted to a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kb.errors import NotFoundError, UsageError
+from kb.model.served import AnsweredFrom, Unit
+from kb.retrieve.budget import shorten_unit
+from kb.retrieve.library import Library, Opened
+from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
+from kb.retrieve.search import EmbeddingChoice, choose_model
+from kb.retrieve.search_engine import rank
+from kb.retrieve.search_legs import Legs
+from kb.retrieve.search_request import Hit, Ranking, SearchOptions
+from kb.store.search import reading
+from kb.store.search.reading import SearchView
+
+LONGEST_QUERY = 2_000
+
+
+class FoundUnit(BaseModel):
+    """A unit with the score that it was found by."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    score: Annotated[float, Field(description="Compares hits of one answer; it is no probability.")]
+    unit: Unit
+
+
+class SearchAnswer(BaseModel):
+    """The best units for a query, best first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answered_from: AnsweredFrom
+    mode: Annotated[str, Field(description="hybrid, or lexical where the snapshot has no vectors.")]
+    hits: tuple[FoundUnit, ...]
+    total: Annotated[int, Field(ge=0, description="Hits on all pages together: at most k.")]
+    omitted: Annotated[int, Field(ge=0, description="Hits that follow after this page.")]
+    coverage: Annotated[
+        float, Field(description="How much of the query the best hit covers, 0..1: low means no real answer.")
+    ]
+    next_cursor: Annotated[
+        str | None, Field(description="Pass as `cursor`, with the same arguments, for the next page.")
+    ] = None
+    notes: tuple[str, ...] = ()
+
+
+def search_knowledge(
+    library: Library,
+    query: str,
+    *,
+    repo: str | None,
+    sha: str | None,
+    k: int,
+    kinds: Sequence[str],
+    path: str | None,
+    paging: Paging,
+) -> SearchAnswer:
+    """The best units for a query; lexical where the snapshot is not embedded, and says so.
+
+    Raises:
+        UsageError: the query is empty or too long.
+        NotFoundError: the snapshot is not in the search index yet; the hint has the command.
+    """
+    if not query.strip():
+        raise UsageError("the query is empty", hint="ask with words or names")
+    if len(query) > LONGEST_QUERY:
+        raise UsageError(f"the query has {len(query)} characters; at most {LONGEST_QUERY} are read")
+    question = ("search", query, k, tuple(sorted(kinds)), path)
+    with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
+        options = SearchOptions(k=k, kinds=tuple(kinds), path=path)
+        ranking = opened.kept(question, lambda: _rank(opened, query, options))
+        return _page(opened, ranking, start, digest, paging)
+
+
+def _rank(opened: Opened, query: str, options: SearchOptions) -> Ranking:
+    snapshot = opened.snapshot
+    view: SearchView = opened.kept("search view", lambda: _view(opened))
+    model, provider = opened.kept(
+        "search model", lambda: choose_model(opened.connection, snapshot, SearchOptions(), EmbeddingChoice())
+    )
+    return rank(Legs(opened.connection, view, model, provider), query, options)
+
+
+def _view(opened: Opened) -> SearchView:
+    view = reading.open_view(opened.connection, opened.snapshot.lineage_id, opened.snapshot.ordinal)
+    if view is None:
+        at = opened.snapshot.label.removeprefix("worktree:")[:12]
+        name = opened.selected.row.name
+        raise NotFoundError(
+            f"{at} is sealed but not in the search index yet",
+            hint=f"run: kb search --repo {name} --sha {at} {name!r}; other tools answer meanwhile",
+        )
+    return view
+
+
+def _page(opened: Opened, ranking: Ranking, start: int, digest: str, paging: Paging) -> SearchAnswer:
+    source = opened.source()
+    hits = ranking.hits
+    notes = []
+    if ranking.mode == "lexical":
+        at = opened.snapshot.label.removeprefix("worktree:")[:12]
+        notes.append(f"lexical only: {at} is not embedded; run: kb embed --sha {at}")
+    if ranking.unknown_terms:
+        notes.append(f"no text here has: {', '.join(term[:60] for term in ranking.unknown_terms[:10])}")
+    if not hits:
+        notes.append(f"nothing there: no unit fits ({ranking.matched} passed the filters)")
+
+    def load(numbers: Sequence[int]) -> list[FoundUnit]:
+        wanted: list[Hit] = [hits[n] for n in numbers]
+        units = opened.units([hit.document.artifact_pk for hit in wanted])
+        return [
+            FoundUnit(score=round(hit.score, 4), unit=unit) for hit, unit in zip(wanted, units, strict=True)
+        ]
+
+    def answer(items: Sequence[FoundUnit], after: int) -> SearchAnswer:
+        return SearchAnswer(
+            answered_from=source,
+            mode=ranking.mode,
+            hits=tuple(items),
+            total=len(hits),
+            omitted=len(hits) - after,
+            coverage=round(ranking.coverage, 3),
+            next_cursor=cursor_after(opened, digest, after, len(hits)),
+            notes=tuple(notes),
+        )
+
+    limit = min(paging.limit or MOST_SHOWN, MOST_SHOWN)
+    return paging.budget.fit(range(len(hits)), start, limit, load, answer, _shorten)
+
+
+def _shorten(item: FoundUnit, fits: Callable[[FoundUnit], bool]) -> FoundUnit | None:
+    unit = shorten_unit(item.unit, lambda unit: fits(item.model_copy(update={"unit": unit})))
+    return None if unit is None else item.model_copy(update={"unit": unit})

@@ -1,0 +1,138 @@
+"""Fits a list into a token budget: as many items as there is room for, counted on what is really sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from kb.errors import UsageError
+from kb.model.served import Unit
+
+DEFAULT_BUDGET = 6000
+LEAST_BUDGET = 1000
+MOST_BUDGET = 50_000
+
+_AHEAD = 8
+"""Items that are read from the database at a time."""
+_SEAM = 2
+"""Tokens by which two texts may count more together than apart, and the comma between them."""
+
+Item = TypeVar("Item", bound=BaseModel)
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+class Measure(Protocol):
+    """Counts the tokens of an answer, or of a part of one, as the face sends it."""
+
+    def __call__(self, part: BaseModel, /) -> int:
+        """The tokens of it."""
+        ...
+
+
+class Budget:
+    """A limit with the measure it is counted by.
+
+    Args:
+        tokens: the limit.
+        measure: how an answer is counted.
+
+    Raises:
+        UsageError: the limit is lower than any answer needs, or absurdly high.
+    """
+
+    def __init__(self, tokens: int, measure: Measure) -> None:
+        if not LEAST_BUDGET <= tokens <= MOST_BUDGET:
+            raise UsageError(f"token_budget is {tokens}: it can be {LEAST_BUDGET} to {MOST_BUDGET}")
+        self.tokens = tokens
+        self.measure = measure
+
+    def fit(
+        self,
+        order: Sequence[int],
+        start: int,
+        most: int | None,
+        load: Callable[[Sequence[int]], Sequence[Item]],
+        answer: Callable[[Sequence[Item], int], Answer],
+        shorten: Callable[[Item, Callable[[Item], bool]], Item | None],
+    ) -> Answer:
+        """The answer with as many items from `start` on as the limit has room for, in order.
+
+        Args:
+            order: the whole list.
+            start: where this page begins.
+            most: at most so many items; None for as many as fit.
+            load: items of a part of the list, one for each.
+            answer: the answer with some items, given where the next page begins.
+            shorten: the item cut until it fits; None where it cannot be.
+
+        Raises:
+            UsageError: not even one shortened item fits.
+        """
+        end = len(order) if most is None else min(len(order), start + most)
+        room = self.tokens - self.measure(answer((), start))
+        chosen: list[Item] = []
+        at = start
+        while at < end:
+            batch = load(order[at : min(at + _AHEAD, end)])
+            fitting = 0
+            for item in batch:
+                cost = self.measure(item) + _SEAM
+                if cost > room:
+                    break
+                room -= cost
+                chosen.append(item)
+                fitting += 1
+            at += fitting
+            if fitting < len(batch) or not batch:
+                break
+        if not chosen and at < end:
+            first = load(order[at : at + 1])[0]
+            short = shorten(first, lambda item: self.measure(answer((item,), at + 1)) <= self.tokens)
+            if short is None:
+                raise UsageError(
+                    "one unit alone is larger than token_budget", hint=f"ask with more than {self.tokens}"
+                )
+            return answer((short,), at + 1)
+        made = answer(chosen, start + len(chosen))
+        # Apart and together a text may count differently by a few tokens: near the limit the whole is counted.
+        while chosen and room < 2 * len(chosen) + 16 and self.measure(made) > self.tokens:
+            chosen.pop()
+            made = answer(chosen, start + len(chosen))
+        return made
+
+
+def shorten_unit(unit: Unit, fits: Callable[[Unit], bool]) -> Unit | None:
+    """The unit without its body, then with less provenance, then with less text, until it fits.
+
+    Its key and one line of provenance stay. None where even that does not fit.
+    """
+    unit = unit.model_copy(update={"body": {}, "shortened": ("body",)})
+    if fits(unit):
+        return unit
+    bare = unit.model_copy(
+        update={
+            "text": "",
+            "title": unit.title[:80],
+            "provenance": unit.provenance[:1],
+            "shortened": ("body", "text", "title", "provenance"),
+        }
+    )
+    if not fits(bare):
+        return None
+    places = most_that_fits(
+        len(unit.provenance), lambda n: fits(bare.model_copy(update={"provenance": unit.provenance[:n]}))
+    )
+    kept = bare.model_copy(update={"provenance": unit.provenance[: max(places, 1)]})
+    letters = most_that_fits(len(unit.text), lambda n: fits(kept.model_copy(update={"text": unit.text[:n]})))
+    return kept.model_copy(update={"text": unit.text[:letters]})
+
+
+def most_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
+    """The greatest number up to `limit` that fits, by halving; 0 where none does."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,96 @@
+"""The use cases `list_contracts`, `list_entities`, `list_events`, `list_settings`: one kind of knowledge, filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kb.retrieve.library import Library, Opened
+from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
+from kb.store.serving import Listed
+
+CONTRACTS = ("contract",)
+ENTITIES = ("entity",)
+EVENTS = ("event", "cache")
+SETTINGS = ("setting", "command")
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """Which units of the kinds are wanted; a filter that is None lets everything through."""
+
+    kinds: tuple[str, ...]
+    name: str | None = None
+    """Part of the logical key, in any case."""
+    folder: str | None = None
+    """A file or folder that the unit stands in."""
+    fields: tuple[tuple[str, str | bool], ...] = ()
+    """Entries of the body that must be equal; for a list in the body, one of its values must be."""
+    key_prefixes: tuple[str, ...] = ()
+    """Beginnings of the logical key, one of which it must have."""
+    has_field: str | None = None
+    """Name of a field that an entity has, its inherited ones included."""
+
+
+def list_units(
+    library: Library, wanted: ListFilter, *, repo: str | None, sha: str | None, paging: Paging
+) -> UnitsAnswer:
+    """The units that fit, by logical key. An empty list means that the snapshot has none of them."""
+    question = (
+        "list",
+        wanted.kinds,
+        wanted.name,
+        wanted.folder,
+        wanted.fields,
+        wanted.key_prefixes,
+        wanted.has_field,
+    )
+    with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
+        order = opened.kept(question, lambda: _fitting(opened, wanted))
+        note = None if order else _none(opened, wanted)
+        return units_page(opened, order, start, digest, paging, note=note)
+
+
+def _fitting(opened: Opened, wanted: ListFilter) -> list[int]:
+    listed: Sequence[Listed] = opened.kept(
+        ("of_kinds", wanted.kinds), lambda: opened.lists.of_kinds(wanted.kinds)
+    )
+    order = [one.artifact_pk for one in listed if _fits(one, wanted)]
+    if wanted.folder is not None:
+        inside = opened.lists.under(wanted.folder.removeprefix("./"), order)
+        order = [pk for pk in order if pk in inside]
+    return order
+
+
+def _fits(one: Listed, wanted: ListFilter) -> bool:
+    if wanted.name is not None and wanted.name.lower() not in one.logical_key.lower():
+        return False
+    if wanted.key_prefixes and not one.logical_key.startswith(wanted.key_prefixes):
+        return False
+    if not all(_holds(one.body.get(field), value) for field, value in wanted.fields):
+        return False
+    return wanted.has_field is None or _has_field(one.body, wanted.has_field)
+
+
+def _holds(found: Any, value: str | bool) -> bool:
+    if isinstance(found, list):
+        return any(_holds(item, value) for item in found)
+    if isinstance(value, bool):
+        return bool(found) is value
+    return isinstance(found, str) and found.lower() == value.lower()
+
+
+def _has_field(body: Mapping[str, Any], name: str) -> bool:
+    entries = [*body.get("fields", ()), *body.get("inherited", ())]
+    return any(isinstance(entry, dict) and entry.get("name") == name for entry in entries)
+
+
+def _none(opened: Opened, wanted: ListFilter) -> str:
+    whole: Sequence[Listed] = opened.kept(
+        ("of_kinds", wanted.kinds), lambda: opened.lists.of_kinds(wanted.kinds)
+    )
+    kinds = " or ".join(wanted.kinds)
+    if not whole:
+        return f"nothing there: the snapshot has no unit of kind {kinds}"
+    return f"nothing there: none of {len(whole)} units of kind {kinds} fits the filters"
