@@ -20,14 +20,15 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Self
 
 import pygit2
 import tree_sitter
 import tree_sitter_python
 
+from evals.bench.servers import bench_parts
 from kb.snapshot.index import index_repository
 from kb.snapshot.requests import IndexRequest
-from evals.bench.servers import bench_parts
 
 VERSION = "5.2"
 
@@ -97,7 +98,7 @@ class PeakMemory:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> PeakMemory:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
