@@ -58,7 +58,9 @@ def run(parts: TestParts, scratch: Path, kills: int, choice: random.Random) -> N
         state = state_of(parts.database, report.sha)
         rebuilt = index(parts, folder, jobs=2, full=True)
         clean = state_of(parts.database, rebuilt.sha)
-        assert clean == state, f"{len(state - clean)} that a clean rebuild lacks, {len(clean - state)} it has more"
+        assert clean == state, (
+            f"{len(state - clean)} that a clean rebuild lacks, {len(clean - state)} it has more"
+        )
         last = (report.sha, state)
         print(f"commit {number}: {killed} killed, {report.artifacts} artifacts stand")
     print(
