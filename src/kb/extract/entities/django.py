@@ -24,7 +24,15 @@ _MODELS = (
     "django.contrib.contenttypes.fields.",
 )
 _TO_ONE = frozenset({"ForeignKey", "OneToOneField", "ParentalKey", "TreeForeignKey", "TreeOneToOneField"})
-_TO_MANY = frozenset({"ManyToManyField", "ParentalManyToManyField", "TreeManyToManyField", "GenericRelation"})
+_TO_MANY = frozenset(
+    {
+        "ManyToManyField",
+        "ParentalManyToManyField",
+        "TreeManyToManyField",
+        "GenericRelation",
+        "TaggableManager",
+    }
+)
 _GENERIC = frozenset({"GenericForeignKey"})
 _RELATED = _TO_ONE | _TO_MANY | _GENERIC
 _WORDS = [
@@ -187,6 +195,8 @@ class Django:
         target = argument(call, "to", 0)
         through = argument(call, "through")
         related = (text_of(argument(call, "related_name")) or "").rstrip("+")
+        if target is None and kind == "TaggableManager":
+            target = through or Expr("str", "taggit.Tag")
         written, by = (brief(target), "dynamic")
         if target is not None and target.kind == "str":
             written, by = target.value, "django"

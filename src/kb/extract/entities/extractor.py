@@ -12,11 +12,11 @@ from kb.extract.entities.records import Field, Shape
 from kb.extract.entities.registry import BY_CONSTRUCTOR, CONSTRUCTOR_NAMES, framework_of
 from kb.extract.entities.relations import Relation, Relations
 from kb.extract.entities.text import entity_text
-from kb.extract.expressions import is_none, last
+from kb.extract.expressions import argument, dotted, is_none, last
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Names, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
-from kb.structure.facts import Assignment
+from kb.structure.facts import Assignment, Expr
 
 ID = "entities"
 _LEAST = {"exact": 100, "external": 100, "approximate": 80, "dynamic": 60, "unresolved": 60}
@@ -60,7 +60,7 @@ class EntitiesExtractor:
             return
         symbol_path = ".".join(filter(None, (assignment.scope, assignment.name)))
         own: list[tuple[Field, ClassSource | None]] = [(field, None) for field in shape.fields]
-        relations = Relations(reader, None, shape.framework).resolve(own)
+        relations = Relations(reader, None, shape.framework, _registry_of(names, call)).resolve(own)
         yield _draft(
             reader.file,
             symbol_path,
@@ -100,6 +100,18 @@ class EntitiesExtractor:
             ],
             confidence=confidence,
         )
+
+
+def _registry_of(names: Names, call: Expr) -> tuple[str, str] | None:
+    """The declarative base whose metadata a table is made in (`Base.metadata`, `db.Table`)."""
+    for written in (argument(call, "metadata", 1), call):
+        owner, _, attribute = dotted(written).rpartition(".")
+        base = names.named(owner, names.symbol_path) if owner and attribute in ("metadata", "Table") else None
+        if base is not None and base.source is not None:
+            return base.source.path, base.source.symbol_path
+        if base is not None and base.origin != ("", ""):
+            return base.origin
+    return None
 
 
 def _inherited(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kb.extract.api import FileView
 from kb.extract.entities.facts import SOURCE, EntityFacts, squeeze
 from kb.extract.entities.records import Field, RelationHint
 from kb.extract.entities.registry import BY_BASE, framework_of
-from kb.extract.expressions import last
+from kb.extract.expressions import argument, last
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Reader
 from kb.model.artifacts import Grounding
@@ -44,11 +44,18 @@ class Relation:
 class Relations:
     """Resolves the hints of one class or table."""
 
-    def __init__(self, reader: Reader, source: ClassSource | None, framework: str) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        source: ClassSource | None,
+        framework: str,
+        registry: tuple[str, str] | None = None,
+    ) -> None:
         self.reader = reader
         self.source = source
         self.framework = framework
         self.path = reader.file.path
+        self.registry = _registry(source) if source is not None else registry
 
     def resolve(self, fields: list[tuple[Field, ClassSource | None]]) -> list[Relation]:
         """Every relation of the fields, in order; each field comes with the class that declares it."""
@@ -79,10 +86,12 @@ class Relations:
             return self._by_table(hint.target)
         if hint.by == "class":
             return self._by_class(hint.target, declared_in)
-        if hint.by == "django":
+        if hint.by == "django" and not (hint.via == "TaggableManager" and hint.through):
             return self._by_django_name(hint.target, declared_in)
         if hint.by == "user model":
             return self._user_model()
+        if hint.via == "TaggableManager" and hint.through:
+            return self._tags(hint)
         found = self._by_name(hint.target, declared_in)
         if not hint.optional and found.path is None and found.how == "unresolved":
             # A name that only type checkers see (`Mapped["Order"]`) is the registry's to find.
@@ -128,6 +137,19 @@ class Relations:
             return Target(f"django.contrib.{label}.models.{model}", "external")
         return found
 
+    def _tags(self, hint: RelationHint) -> Target:
+        """What a tag manager manages: where the `tag` of the class it goes through points."""
+        through = self._by_through(hint)
+        for entry in through.source.entries if through.source is not None else ():
+            given = (
+                argument(entry.value, "to", 0) if entry.value is not None and entry.name == "tag" else None
+            )
+            if given is not None and given.kind == "name":
+                return self._by_name(given.value, through.source)
+            if given is not None and given.kind == "str":
+                return self._by_django_name(given.value, through.source)
+        return Target("taggit.models.Tag", "approximate")
+
     def _user_model(self) -> Target:
         named: set[str] = set()
         for path in self.reader.world.who_has(SOURCE, "user-model"):
@@ -142,19 +164,30 @@ class Relations:
         return Target(found.name, "approximate", found.path, found.symbol_path, found.source)
 
     def _by_table(self, reference: str) -> Target:
-        """`orders.id` or `schema.orders.id`: the class or table whose name it is."""
+        """`orders.id` or `schema.orders.id`: the class or table whose name it is, under the same base."""
         table = last(reference.rpartition(".")[0]) or reference
         world = self.reader.world
+        targets: list[Target] = []
         for path in world.who_has(SOURCE, f"table:{table}"):
             read = world.facts(path, SOURCE, EntityFacts)
             for name, symbol_path in read[0].tables if read is not None else ():
                 if name == table:
                     source = self.reader.class_at(path, symbol_path)
-                    return self._to(path, symbol_path, source, "exact")
-        for source in self._candidates(squeeze(table), "squeezed"):
-            if not any(entry.name == "__tablename__" for entry in source.entries):
-                return self._to_class(source, "approximate")
-        return Target(reference, "unresolved")
+                    targets.append(self._to(path, symbol_path, source, "exact"))
+        named_by_class = self._candidates(squeeze(table), "squeezed")
+        targets.extend(
+            self._to_class(source, "approximate")
+            for source in named_by_class
+            if not any(entry.name == "__tablename__" for entry in source.entries)
+        )
+        if len(targets) > 1 and self.registry is not None:
+            own = [t for t in targets if t.source is None or _registry(t.source) == self.registry]
+            targets = own or targets
+        if len({target.path for target in targets}) > 1:
+            # Still several: the file's own, else the first, which is no more than likely.
+            near = [target for target in targets if target.path == self.path]
+            return near[0] if near else replace(targets[0], how="approximate")
+        return targets[0] if targets else Target(reference, "unresolved")
 
     def _candidates(self, name: str, by: str = "class") -> list[ClassSource]:
         world, found = self.reader.world, []
@@ -188,10 +221,9 @@ class Relations:
 
     def _of_own_registry(self, candidates: list[ClassSource]) -> list[ClassSource]:
         """Those under the same declarative base, where several are: class names mean nothing beyond it."""
-        if len(candidates) < 2 or self.source is None:
+        if len(candidates) < 2:
             return candidates
-        own = _registry(self.source)
-        return [candidate for candidate in candidates if _registry(candidate) == own] or candidates
+        return [c for c in candidates if _registry(c) == self.registry] or candidates
 
     def _to_class(self, source: ClassSource, how: str) -> Target:
         return self._to(source.path, source.symbol_path, source, how)

@@ -194,12 +194,16 @@ class SqlAlchemy:
                 notes[entry.name.strip("_")] = [brief(item) for item in items]
         if any(b.qualified in self.bases and "DeclarativeBase" in b.qualified for b in source.bases()):
             form = "declarative base"
-        elif (
-            not any(base.qualified in self.bases for base in source.ancestry())
-            and not source.definition.decorators
-        ):
+        elif "table" not in notes and not source.definition.decorators and not self._has_base(source):
             form = "mixin"
         return Shape(self.id, form, tuple(self.fields(source)), notes)
+
+    def _has_base(self, source: ClassSource) -> bool:
+        """Whether a base is a declarative one, or one of another distribution that may be."""
+        outside = (base.qualified for base in source.bases() if base.source is None)
+        return any(not name.startswith("builtins.") for name in outside) or any(
+            base.qualified in self.bases for base in source.ancestry()
+        )
 
     def functional(self, names: Names, assignment: Assignment) -> Shape | None:
         """`Table("name", metadata, Column(...), ...)`; of foreign keys only, an association table."""
@@ -336,6 +340,11 @@ def relationship(entry: Assignment, call: Expr, annotation: Expr | None, dynamic
         many = not is_false(options["uselist"])
     if text_of(options.get("lazy")) == "dynamic" or last(call.value) == "dynamic_loader":
         many = True
+    keys = options.get("foreign_keys")
+    if many is None and keys is not None and keys.kind in ("list", "tuple", "name"):
+        # `[user_id]` is a column of this class, `[Document.order_id]` one of the other.
+        names = [item.value for item in keys.items] if keys.kind != "name" else [keys.value]
+        many = any("." in name for name in names)
     if many is None:
         many = True if "secondary" in options else (False if "remote_side" in options else None)
     backref = options.get("backref")
