@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
-from kb.errors import GroundingError
+from kb.errors import GroundingError, IntegrityError
 from kb.extract.answers import Answers
 from kb.extract.api import Extractor
 from kb.extract.asking import Asking
@@ -17,9 +15,7 @@ from kb.extract.layout import Layout
 from kb.extract.resolution import Resolver
 from kb.extract.world import World
 from kb.identity.artifacts import seal_draft
-from kb.model.artifacts import ArtifactDraft, Link, LinkedFile
-
-_encode = msgspec.json.Encoder().encode
+from kb.model.artifacts import Artifact, ArtifactDraft, Link, LinkedFile
 
 
 class Linker:
@@ -63,9 +59,10 @@ class Linker:
         linked = LinkedFile(path, extractor.id)
         counts: dict[tuple[str, str], int] = {}
         for yielded in extractor.link(world.home(), world):
-            draft = _distinct(_cleaned(yielded), counts)
+            draft = yielded if _is_clean(yielded.logical_key) else _cleaned(yielded)
+            draft = _distinct(_once_grounded(draft), counts)
             _check_grounds(draft, world, path, extractor.id)
-            linked.artifacts.append(seal_draft(draft, extractor.id, extractor.version))
+            linked.artifacts.append(_sealed(draft, extractor))
         linked.lookups = world.lookups()
         return linked
 
@@ -103,20 +100,40 @@ def _check_grounds(draft: ArtifactDraft, world: World, path: str, extractor: str
             )
 
 
-def _cleaned(draft: ArtifactDraft) -> ArtifactDraft:
-    """The draft with what neither UTF-8 nor the database can hold replaced by U+FFFD, and no double
-    grounding; drafts that are clean already come back as they are."""
+def _once_grounded(draft: ArtifactDraft) -> ArtifactDraft:
+    """The draft without double groundings."""
+    if len(draft.groundings) < 2:
+        return draft
     groundings = tuple(dict.fromkeys(draft.groundings))
-    if len(groundings) != len(draft.groundings):
-        draft = replace(draft, groundings=groundings)
+    return draft if len(groundings) == len(draft.groundings) else replace(draft, groundings=groundings)
+
+
+def _sealed(draft: ArtifactDraft, extractor: Extractor) -> Artifact:
+    """The draft's artifact, with what neither UTF-8 nor the database can hold replaced by U+FFFD.
+
+    Sealing encodes everything that is said, so it is what finds out; next to no draft needs cleaning.
+    """
     try:
-        links = [part for link in draft.links for part in link]
-        encoded = _encode([draft.kind, draft.logical_key, draft.title, draft.body, draft.text, links])
-    except UnicodeEncodeError:
-        pass
-    else:
-        if b"\\u0000" not in encoded:
-            return draft
+        artifact = seal_draft(draft, extractor.id, extractor.version)
+    except (UnicodeEncodeError, IntegrityError):
+        return seal_draft(_cleaned(draft), extractor.id, extractor.version)
+    if b"\\u0000" in artifact.body_json or not _is_without_nul(draft):
+        return seal_draft(_cleaned(draft), extractor.id, extractor.version)
+    return artifact
+
+
+def _is_without_nul(draft: ArtifactDraft) -> bool:
+    if "\0" in draft.text or "\0" in draft.title:
+        return False
+    return not any("\0" in part for link in draft.links for part in link)
+
+
+def _is_clean(text: str) -> bool:
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text))
+
+
+def _cleaned(draft: ArtifactDraft) -> ArtifactDraft:
+    """The draft with what neither UTF-8 nor the database can hold replaced by U+FFFD."""
     return replace(
         draft,
         logical_key=_clean_text(draft.logical_key),

@@ -43,8 +43,7 @@ class ArtifactDraft:
     """Per cent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A draft with its identity, made only by `kb.identity.artifacts.seal_draft`."""
 
     artifact_id: bytes
@@ -52,11 +51,12 @@ class Artifact:
     extractor: str
     extractor_version: int
     draft: ArtifactDraft
+    body_json: bytes
+    """The draft's body in its canonical form, as it was digested and as it is stored."""
     method: str = "deterministic"
 
 
-@dataclass(frozen=True, slots=True)
-class LookupRow:
+class LookupRow(NamedTuple):
     """A question that linking one file asked about the rest of the snapshot, with its answer's digest."""
 
     path: str

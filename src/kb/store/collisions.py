@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from kb.identity.artifacts import seal_draft
-from kb.model.artifacts import Artifact, ArtifactDraft, Grounding, Link
+from kb.model.artifacts import ArtifactDraft, Grounding, Link
 from kb.store.content import put_artifacts, span_keys
 from kb.store.staging import OPEN
 
@@ -97,9 +97,9 @@ def _rename(
     connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, claim: _Claim, key: str
 ) -> None:
     """The same artifact under another key, in the same home and places, from the ordinal on."""
-    artifact = _stored(connection, claim.artifact_pk)
-    draft = replace(artifact.draft, logical_key=key)
-    sealed = seal_draft(draft, artifact.extractor, artifact.extractor_version)
+    stored, extractor, version = _stored(connection, claim.artifact_pk)
+    draft = replace(stored, logical_key=key)
+    sealed = seal_draft(draft, extractor, version)
     spans = span_keys(connection, {place.span_id for place in draft.groundings})
     fresh = put_artifacts(connection, [sealed], spans)[sealed.artifact_id]
     at = {
@@ -138,11 +138,11 @@ def _rename(
         )
 
 
-def _stored(connection: psycopg.Connection[Any], artifact_pk: int) -> Artifact:
-    """An artifact as it was sealed; its groundings carry spans and roles, not places."""
+def _stored(connection: psycopg.Connection[Any], artifact_pk: int) -> tuple[ArtifactDraft, str, int]:
+    """An artifact's draft, extractor and its version; groundings carry spans and roles, not places."""
     row = connection.execute(
-        """SELECT artifact_id, body_digest, extractor, extractor_version, kind, logical_key, title, body,
-                  text, confidence, method FROM artifact WHERE artifact_pk = %s""",
+        """SELECT extractor, extractor_version, kind, logical_key, title, body, text, confidence
+           FROM artifact WHERE artifact_pk = %s""",
         (artifact_pk,),
     ).fetchone()
     assert row is not None
@@ -155,13 +155,13 @@ def _stored(connection: psycopg.Connection[Any], artifact_pk: int) -> Artifact:
         "SELECT relation, target_key FROM artifact_edge WHERE artifact_pk = %s ORDER BY 1, 2", (artifact_pk,)
     ).fetchall()
     draft = ArtifactDraft(
-        kind=row[4],
-        logical_key=row[5],
-        title=row[6],
-        body=row[7],
-        text=row[8],
+        kind=row[2],
+        logical_key=row[3],
+        title=row[4],
+        body=row[5],
+        text=row[6],
         groundings=tuple(Grounding("", bytes(span), 0, str(role)) for span, role in grounds),
         links=tuple(Link(str(relation), str(target)) for relation, target in edges),
-        confidence=row[9],
+        confidence=row[7],
     )
-    return Artifact(bytes(row[0]), bytes(row[1]), row[2], row[3], draft, row[10])
+    return draft, str(row[0]), int(row[1])
