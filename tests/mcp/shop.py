@@ -88,6 +88,10 @@ def refund(amount: int) -> bool:
     return charge(-amount)
 '''
 
+WIDE = '"""A table that grew."""\n\nfrom pydantic import BaseModel\n\n\nclass Wide(BaseModel):\n' + "".join(
+    f"    column_{number:03}: int = {number}\n" for number in range(120)
+)
+
 README = """# Shop
 
 A shop that sells things.
@@ -102,7 +106,9 @@ def shop(folder) -> GitRepo:
     """The shop at its first commit."""
     repo = GitRepo(folder)
     repo.write("shop/__init__.py").write("shop/models.py", MODELS).write("shop/app.py", APP)
-    repo.write("shop/billing.py", BILLING).write("README.md", README).write("logo.png", b"\x89PNG\x00\x00")
+    repo.write("shop/billing.py", BILLING).write("shop/wide.py", WIDE).write("README.md", README).write(
+        "logo.png", b"\x89PNG\x00\x00"
+    )
     return repo.commit("The shop opens")
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any, Protocol
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
 from pydantic import BaseModel
 
-from kb.errors import KbError
+from kb.errors import KbError, UsageError
 from kb.mcp.rendering import Renderer
 from kb.retrieve.budget import Budget
 from kb.retrieve.library import Library
@@ -54,6 +55,7 @@ class Calls:
         started = time.perf_counter()
         outcome = "defect"
         try:
+            _require_text((*arguments, *named.values()))
             result = self._renderer.result(ask(self.library, *arguments, **named))
             outcome = "ok"
             return result
@@ -64,6 +66,24 @@ class Calls:
             seconds = time.perf_counter() - started
             self._observer(tool, outcome, seconds)
             log.debug("%s %s %.1f ms", tool, outcome, seconds * 1000)
+
+
+def _require_text(values: Iterable[Any]) -> None:
+    """Returns where every string among the values is text that the database can hold.
+
+    Raises:
+        UsageError: one has a NUL character or half of a surrogate pair.
+    """
+    for value in values:
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                raise UsageError("an argument holds a character that is no text")
+        elif isinstance(value, list | tuple):
+            _require_text(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            _require_text(getattr(value, field.name) for field in fields(value))
+        elif isinstance(value, BaseModel):
+            _require_text(value.model_dump().values())
 
 
 def error_text(error: KbError) -> str:
