@@ -183,10 +183,16 @@ class Relations:
         if len(targets) > 1 and self.registry is not None:
             own = [t for t in targets if t.source is None or _registry(t.source) == self.registry]
             targets = own or targets
-        if len({target.path for target in targets}) > 1:
-            # Still several: the file's own, else the first, which is no more than likely.
+        if len(targets) > 1:
+            # Still several: the one beside it, else the file's own, else the first; no more than likely.
+            scope = self.source.scope if self.source is not None else ""
             near = [target for target in targets if target.path == self.path]
-            return near[0] if near else replace(targets[0], how="approximate")
+            beside = [
+                target
+                for target in near
+                if target.symbol_path.rpartition(".")[0] in (scope, f"{scope}.<locals>")
+            ]
+            return beside[0] if len(beside) == 1 else replace((near or targets)[0], how="approximate")
         return targets[0] if targets else Target(reference, "unresolved")
 
     def _candidates(self, name: str, by: str = "class") -> list[ClassSource]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from kb.extract.entities.annotations import Typed
 from kb.extract.entities.records import Field, RelationHint, Shape
 from kb.extract.expressions import (
+    argument,
     brief,
     dotted,
     is_false,
@@ -346,14 +347,18 @@ def relationship(entry: Assignment, call: Expr, annotation: Expr | None, dynamic
         names = [item.value for item in keys.items] if keys.kind != "name" else [keys.value]
         many = any("." in name for name in names)
     if many is None:
-        many = True if "secondary" in options else (False if "remote_side" in options else None)
+        many = (
+            True
+            if argument(call, "secondary", 1) is not None
+            else (False if "remote_side" in options else None)
+        )
     backref = options.get("backref")
     back = text_of(options.get("back_populates")) or ""
     constraints = {word: brief(options[word]) for word in _RELATION_WORDS if word in options}
     if backref is not None:
         first = positional(backref)[0] if backref.kind == "call" and positional(backref) else backref
         constraints["backref"] = text_of(first) or brief(backref)
-    through = options.get("secondary")
+    through = argument(call, "secondary", 1)
     hint = RelationHint(
         hint_target or brief(target),
         by,
