@@ -1,20 +1,23 @@
-"""Which look-ups have another answer after some files changed: what decides who is linked again.
+"""What is linked again after some files changed: homes with other facts, and those with other answers.
 
-The rule: a file is linked again by an extractor exactly if the file itself changed, or if one of the
-look-ups that the extractor recorded there has another answer now. This module finds those look-ups from
-the changed files alone, without going through what was asked (docs/extractors.md).
+The rule: a file is linked again by an extractor exactly if what the file says to it changed (its
+`module` facts, its own fact row, its dialect), or if one of the look-ups that the extractor recorded
+there has another answer now. This module finds those look-ups from the changed files alone, without
+going through what was asked (docs/extractors.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kb.extract.answers import SEPARATOR, Answers
+from kb.extract.api import Extractor
 from kb.extract.bindings import ABSENT
 from kb.extract.factstore import FactStore
 from kb.extract.layout import FORMS, Layout, is_python, join, may_be_python, parent, stem_of
 from kb.model.spans import FactRow
+from kb.structure.facts import MODULE_SOURCE
 
 CHANGED = b"\xff" * 16
 """Stands for the digest of an answer that has certainly changed where computing it would be dear."""
@@ -41,6 +44,34 @@ def changed_answers(
         roots: configured roots of both.
     """
     return sorted(set(_Difference(before, after, roots).find(sorted(set(changed)))))
+
+
+def changed_homes(
+    changed: Iterable[str], before: FactStore, after: FactStore, extractors: Sequence[Extractor]
+) -> set[tuple[str, str]]:
+    """Those (path, extractor) of the changed files to which the file says something else than before.
+
+    A fact row tells spans by identity and occurrence, not by line: a comment, or a file's new layout,
+    makes a new parse with the same rows, and everything that stands on it stands as it did.
+    """
+    homes: set[tuple[str, str]] = set()
+    for path in set(changed):
+        dialect = after.dialect(path)
+        if dialect is None:
+            continue
+        fresh = before.dialect(path) != dialect
+        other = set() if fresh else _differing_sources(path, before, after)
+        for extractor in extractors:
+            if dialect in extractor.dialects and (fresh or other & {MODULE_SOURCE, extractor.id}):
+                homes.add((path, extractor.id))
+    return homes
+
+
+def _differing_sources(path: str, before: FactStore, after: FactStore) -> set[str]:
+    """Fact sources whose row of the file is not the same in both states."""
+    old = {row.source: _contents(row) for row in before.fact_rows(path)}
+    new = {row.source: _contents(row) for row in after.fact_rows(path)}
+    return {source for source in old.keys() | new.keys() if old.get(source) != new.get(source)}
 
 
 class _Difference:

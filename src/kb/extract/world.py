@@ -25,8 +25,8 @@ from kb.structure.facts import (
 )
 
 _NO_NAME = ModuleName("", is_package=False, key_prefix="", root="", loose=True)
-_OF_FILE = frozenset({"binding", "definition", "header", "bases", "stars", "exports", "names", "fact"})
-"""Kinds of look-up that a file's own facts answer: about the linked file itself they need no record."""
+_OF_FILE = frozenset({"binding", "definition", "header", "bases", "stars", "exports", "names"})
+"""Kinds of look-up that a file's `module` facts answer: about the linked file itself they need no record."""
 
 
 class File:
@@ -128,10 +128,12 @@ class World:
         """What was asked, with the answers' digests, sorted; what the file's own facts answer left out."""
         answers = self.resolver.ask.answers
         own = self._path + SEPARATOR
+        rows = {own + self._extractor, own + MODULE_SOURCE}
         return [
             LookupRow(self._path, self._extractor, kind, key, answers.digest(kind, key))
             for kind, key in sorted(self.resolver.ask.take())
-            if kind not in _OF_FILE or not (key == self._path or key.startswith(own))
+            if not (kind in _OF_FILE and (key == self._path or key.startswith(own)))
+            and not (kind == "fact" and key in rows)
         ]
 
     def home(self) -> File:

@@ -62,7 +62,9 @@ def _fill(run: Run, files: list[FileRow], workers: Crew, lineage_id: int) -> Non
     run.progress("link", 0, len(parsed))
     workers.run("link", [(lineage_id, 0, batch) for batch in batches], report)
     run.linked_files = len(parsed)
-    run.linked_homes = len(parsed) * len(run.recipe.extractors)
+    run.linked_homes = sum(
+        file.dialect in extractor.dialects for file in files for extractor in run.recipe.extractors
+    )
     faults.point("linked")
 
 

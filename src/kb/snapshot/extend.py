@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from kb.errors import NotFoundError, RepositoryError
-from kb.extract.invalidation import changed_answers
+from kb.extract.invalidation import changed_answers, changed_homes
 from kb.extract.layout import Layout
 from kb.extract.linking import Linker
 from kb.model.artifacts import LinkedFile
@@ -125,11 +125,14 @@ def _apply(run: Run, difference: Difference) -> None:
     faults.point("files_stored")
     homes = _homes_to_link(run, difference, before, after)
     linked = _link(run, homes, after)
+    run.linked_files = len({one.path for one in linked})
+    run.linked_homes = len(linked)
     gone = {
         (path, extractor.id)
         for path in parsed_before
-        if path not in homes
+        if after.dialect(path) != before.dialect(path)
         for extractor in run.recipe.extractors
+        if extractor.id not in homes.get(path, ())
     }
     entered = links.replace(connection, linked, gone, lineage_id, ordinal)
     counts = counts.plus(SealCounts(artifacts=entered))
@@ -153,18 +156,14 @@ def _apply(run: Run, difference: Difference) -> None:
 def _homes_to_link(
     run: Run, difference: Difference, before: StoredFacts, after: StoredFacts
 ) -> dict[str, set[str]]:
-    """Path -> the extractors to link there: every one for a changed file, for the others those that asked."""
-    every = {extractor.id for extractor in run.recipe.extractors}
+    """Path -> the extractors to link there: those to which it says something else, and those that asked."""
     homes: dict[str, set[str]] = defaultdict(set)
-    for path in difference.paths:
-        if after.dialect(path) is not None:
-            homes[path] |= every
+    for path, extractor in changed_homes(difference.paths, before, after, run.recipe.extractors):
+        homes[path].add(extractor)
     answers = changed_answers(difference.paths, before, after, run.recipe.roots)
     for path, extractor in homes_asking(run.connection, difference.tip.lineage_id, answers):
         if after.dialect(path) is not None:
             homes[path].add(extractor)
-    run.linked_files = len(homes)
-    run.linked_homes = sum(len(extractors) for extractors in homes.values())
     return homes
 
 

@@ -11,6 +11,8 @@ from kb.structure.facts import MODULE_SOURCE, ModuleFacts, decode_payload, decod
 
 PRELOAD_BYTES = 48 * 1024 * 1024
 """Compressed module facts up to this size are read at once; beyond, file by file as they are asked for."""
+_ROWS = 512
+"""Changed files whose rows are kept; of more files they are read again when they are asked for again."""
 _DECODED = 4096
 """Decoded module facts that are kept."""
 
@@ -32,6 +34,7 @@ class StoredFacts:
         self._raw: dict[tuple[int, str], tuple[bytes, bytes] | None] = {}
         self._decoded: OrderedDict[str, tuple[ModuleFacts, list[SpanKey]]] = OrderedDict()
         self._with_key: dict[tuple[str, str], list[str]] = {}
+        self._rows: dict[str, list[FactRow]] = {}
         if preload:
             self._load()
 
@@ -120,7 +123,15 @@ class StoredFacts:
     def fact_rows(self, path: str) -> list[FactRow]:
         """Every fact row of the file that the recipe wants, with its inverse keys."""
         file = self.file(path)
-        return [] if file is None or file.parse_id is None else self._facts.rows_of(file.parse_id)
+        if file is None or file.parse_id is None:
+            return []
+        rows = self._rows.get(path)
+        if rows is None:
+            rows = self._facts.rows_of(file.parse_id)
+            if len(self._rows) < _ROWS:
+                self._rows[path] = rows
+                self._raw |= {(file.parse_id, row.source): (row.payload, row.spans) for row in rows}
+        return rows
 
     def module_facts(self, path: str) -> tuple[ModuleFacts, list[SpanKey]] | None:
         """The file's module facts and their span table."""

@@ -14,6 +14,7 @@ from kb.store import locks
 from kb.store.catalog import RepositoryRow, SnapshotRow, find_repository, repositories, snapshots
 from kb.store.collect import collect
 from kb.store.database import Connection
+from kb.store.manifest import drop_orphans
 from kb.store.parts import Parts
 from kb.store.retention import drop_snapshots, drop_unheld, tips
 
@@ -107,6 +108,8 @@ def _collect(
     report: GcReport,
 ) -> None:
     report.kept = len(snapshots(connection))
+    for row in repositories(connection):
+        drop_orphans(connection, row.repository_id)  # what killed runs left: nobody writes now
     for row in chosen:
         sealed = snapshots(connection, row.repository_id)
         named = _named_commits(parts, row, policy, report)
