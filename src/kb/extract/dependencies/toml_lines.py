@@ -49,7 +49,7 @@ class TomlScanner:
                     table = self._header()
                 else:
                     self._pair(table)
-        except (TomlError, IndexError):
+        except (ValueError, IndexError):
             return self
         return self
 
@@ -192,10 +192,10 @@ class TomlScanner:
         char = self._advance()
         if char in _ESCAPES:
             return _ESCAPES[char]
-        if char in "uUx":
+        if char and char in "uUx":
             size = {"x": 2, "u": 4, "U": 8}[char]
             return chr(int(self._advance(size), 16))
-        if char in " \t\r\n":
+        if char and char in " \t\r\n":
             # A line that ends with a backslash: blanks up to the next text are left out.
             while self._peek() and self._peek() in " \t\r\n":
                 self._advance()
