@@ -30,8 +30,10 @@ def sha(*parts: str) -> bytes:
 class Corpus:
     """A lineage under construction: each `commit` seals a snapshot with exactly the given documents."""
 
-    def __init__(self, connection: psycopg.Connection, name: str) -> None:
+    def __init__(self, connection: psycopg.Connection, name: str, *, shared_spans: bool = False) -> None:
         self.connection = connection
+        self.shared_spans = shared_spans
+        """One span for each file instead of one for each document: for corpora of a million."""
         self.ordinal = -1
         self.files: set[str] = set()
         with connection.transaction():
@@ -73,7 +75,7 @@ class Corpus:
                     identity = sha(doc.kind, doc.key, doc.title, doc.text)
                     copy.write_row(
                         (path, doc.kind, doc.key, doc.title, doc.text, identity, sha(doc.text),
-                         sha("span", doc.kind, doc.key, doc.text), line)
+                         sha("span", path) if self.shared_spans else sha("span", doc.kind, doc.key, doc.text), line)
                     )  # fmt: skip
             run("ANALYZE stage_doc")
             run("INSERT INTO path (path) SELECT DISTINCT path FROM stage_doc ON CONFLICT DO NOTHING")

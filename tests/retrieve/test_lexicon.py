@@ -66,8 +66,9 @@ def test_a_question_is_asked_without_its_question_words():
     assert set(analyze_query("what does").terms) == {"what", "doe"}
 
 
-def test_quoted_parts_are_phrases():
-    assert phrases('find "exact  Phrase" and \u201cthis one\u201d') == ["exact phrase", "this one"]
+def test_a_query_of_quoted_parts_alone_is_phrases():
+    assert phrases('"exact  Phrase", \u201cthis one\u201d') == ["exact phrase", "this one"]
+    assert phrases('who asked about "Star Wars" first?') == []
     assert phrases("nothing quoted") == []
 
 

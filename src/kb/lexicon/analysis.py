@@ -73,7 +73,12 @@ def analyze_query(text: str) -> Analysis:
 
 
 def phrases(text: str) -> list[str]:
-    """The quoted parts of a query, to be found exactly; blanks folded and in lower case."""
+    """The quoted parts of a query that is nothing else, to be found exactly; in lower case.
+
+    Quotes inside a sentence are part of how people write: there the words count, as everywhere.
+    """
+    if re.search(r"\w", _PHRASE.sub(" ", text)):
+        return []
     found = (first or second for first, second in _PHRASE.findall(text))
     return [folded for phrase in found if (folded := " ".join(phrase.lower().split()))]
 

@@ -1,7 +1,7 @@
 """How much the dense leg counts: a property of the embedding model and of the kind of source.
 
-The values were found by `evals/bench/bench_fusion.py` on one half of each public set and checked on the
-other (docs/search.md has the table). A model that is not listed gets its provider's value.
+The values were chosen on one half of the queries of each public set and checked on the other half
+(docs/search.md has the table; `evals/bench/search_quality.py` measures them). A model that is not listed gets its provider's value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 Source = Literal["code", "document", "chat"]
 
 _MODELS: dict[str, dict[Source, float]] = {
-    "static:wordllama-l2-supercat-256": {"document": 0.3, "chat": 0.1, "code": 0.2},
+    "static:wordllama-l2-supercat-256": {"document": 0.15, "chat": 0.15, "code": 0.2},
     "minilm": {"document": 0.5, "chat": 0.3, "code": 0.3},
 }
 _PROVIDERS: dict[str, dict[Source, float]] = {

@@ -27,7 +27,7 @@ SELECTIVE = 0.03
 """Share of the documents below which a filtered search reads exactly those that pass."""
 FEW = 2_000
 """So few documents are always read exactly."""
-EF_SEARCH = 200
+EF_SEARCH = 400
 """Breadth of the HNSW scan."""
 
 

@@ -69,7 +69,7 @@ def command(
 ) -> None:
     """Search a snapshot by words, names and meaning.
 
-    A quoted part of the query must occur as it stands. Without vectors (kb embed) the search is lexical,
+    A query that is one quoted phrase must occur as it stands. Without vectors (kb embed) the search is lexical,
     and says so.
     """
     from kb.bootstrap import embedding_endpoint, open_app
