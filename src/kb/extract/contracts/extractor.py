@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
-from kb.extract.contracts import facts
+from kb.extract.contracts import claims, facts
+from kb.extract.contracts.claims import Claims
 from kb.extract.contracts.facts import URLCONF, ContractFacts, Vocabulary
 from kb.extract.contracts.framework import Framework
 from kb.extract.contracts.place import Linker
@@ -17,7 +18,7 @@ from kb.model.artifacts import ArtifactDraft
 from kb.structure.facts import ModuleFacts
 
 # What may make an application: a subclass of a framework's own is known only once it is resolved.
-_APPLICATION = re.compile(r"app|api|flask|quart|starlette", re.IGNORECASE)
+_APPLICATION = re.compile(r"app|fastapi|flask|quart|starlette|server", re.IGNORECASE)
 
 
 class ContractsExtractor:
@@ -37,7 +38,9 @@ class ContractsExtractor:
     def facts(self, parse: ParseView) -> FactOutput | None:
         """The file's sites, with the keys by which the links of other files find them."""
         found = facts.read(parse, self._vocabulary)
-        return facts.output(found, self._keys(found, parse.module)) if found is not None else None
+        if found is None:
+            return None
+        return facts.output(found, {*self._keys(found, parse.module), *claims.keys(found)})
 
     def _keys(self, found: ContractFacts, module: ModuleFacts) -> Iterator[str]:
         for site in found.sites:
@@ -63,13 +66,13 @@ class ContractsExtractor:
         if not routes:
             return
         primary = routers.primary()
-        yield from _drafts(routes, primary)
+        yield from _drafts(routes, primary.label, Claims(routers, primary))
 
 
-def _drafts(routes: list[Route], primary: str) -> Iterator[ArtifactDraft]:
+def _drafts(routes: list[Route], primary: str, claimed: Claims) -> Iterator[ArtifactDraft]:
     """Drafts with unique keys: a method and path that comes again gets `~2`, `~3`..."""
     seen: dict[str, int] = {}
     for route in routes:
-        key = key_of(route, primary)
+        key = key_of(route, primary, claimed.qualifier(route))
         seen[key] = seen.get(key, 0) + 1
         yield draft(route, key if seen[key] == 1 else f"{key}~{seen[key]}")

@@ -54,10 +54,13 @@ class Route:
             self.groundings.append(grounding)
 
 
-def key_of(route: Route, primary: str) -> str:
-    """Logical key without a counter: `api:GET /orders`, with `@<application>` for any but the primary one."""
-    qualified = route.root.label and route.root.label != primary
-    return f"api:{route.method} {route.path.value}" + (f"@{route.root.label}" if qualified else "")
+def key_of(route: Route, primary: str, qualifier: str) -> str:
+    """Logical key without a counter: `api:GET /orders`, with `@<application>` for any but the primary one.
+
+    `qualifier` (`#<module>`) tells apart routes of one path that several files serve.
+    """
+    other = route.root.label and route.root.label != primary
+    return f"api:{route.method} {route.path.value}{f'@{route.root.label}' if other else ''}{qualifier}"
 
 
 def draft(route: Route, key: str) -> ArtifactDraft:

@@ -321,10 +321,6 @@ class Routers:
         own = self.prefix_of(holder)
         found: list[Mount] = []
         for inclusion in self.inclusions(holder):
-            if inclusion.element:
-                above = self.element_mounts(inclusion.path, inclusion.site)
-            else:
-                above = self.mounts(inclusion.parent) if inclusion.parent else (_unknown(inclusion),)
             found.extend(
                 Mount(
                     way.root,
@@ -332,7 +328,7 @@ class Routers:
                     (*way.inclusions, inclusion),
                     (*way.holders, holder),
                 )
-                for way in above
+                for way in self.ways_above(inclusion)
             )
         self._busy.discard(holder)
         if not found:
@@ -422,7 +418,7 @@ class Routers:
         found = []
         for path in sorted(files):
             local = names | self._aliases_in(path, names)
-            for target, inclusion in self._inclusions_in(path):
+            for target, inclusion in self.inclusions_in(path):
                 if (
                     self._may_mean(target, inclusion, local)
                     and self.holder(inclusion.place, target) == holder
@@ -457,7 +453,14 @@ class Routers:
         written = dotted(target) if target.kind != "attr" else target.value
         return not written or last(written) in names or last(written.removesuffix(".urls")) in names
 
-    def _inclusions_in(self, path: str) -> list[tuple[Expr, Inclusion]]:
+    def ways_above(self, inclusion: Inclusion) -> tuple[Mount, ...]:
+        """Every way down to what an inclusion adds its target to."""
+        if inclusion.element:
+            return self.element_mounts(inclusion.path, inclusion.site)
+        return self.mounts(inclusion.parent) if inclusion.parent else (_unknown(inclusion),)
+
+    def inclusions_in(self, path: str) -> list[tuple[Expr, Inclusion]]:
+        """What the calls and joins of a file include, as written."""
         if path not in self._included:
             facts = self.linker.facts(path)
             sites = facts[0].sites if facts is not None else ()
@@ -477,27 +480,27 @@ class Routers:
 
     # -- several applications
 
-    def primary(self) -> str:
-        """Label of the application whose routes have unqualified keys: first by (no test, depth, path)."""
+    def primary(self) -> Root:
+        """The root whose routes have unqualified keys: the first one by (no test, depth, path)."""
         files = {*self.linker.who_has("app"), *self.linker.who_has("urlconf")}
         for path in sorted(files, key=_prominence):
             facts = self.linker.facts(path)
             for site in facts[0].sites if facts is not None else ():
-                label = self._application(path, site)
-                if label:
-                    return label
-        return ""
+                root = self._application(path, site)
+                if root is not None and root.label:
+                    return root
+        return Root("", False)
 
-    def _application(self, path: str, site: Site) -> str:
-        """Label of the root above the application that the site makes or names, "" where it does neither."""
+    def _application(self, path: str, site: Site) -> Root | None:
+        """The root above the application that the site makes or names, None where it does neither."""
         if site.expr.kind == URLCONF:
             holder = self._url_module(site.expr.value)
-            return self._root(holder).label if holder is not None else ""
+            return self._root(holder) if holder is not None else None
         kind = self.kind_of(path, site) if site.target else None
         if kind is None or kind.role != APPLICATION:
-            return ""
+            return None
         ways = self.mounts(Holder(path, site.scope, site.target, kind.framework, kind.role))
-        return ways[0].root.label if ways else ""
+        return ways[0].root if ways else None
 
 
 def _testish(path: str) -> bool:

@@ -1,0 +1,210 @@
+"""Keys that are unique in the snapshot: does another file serve the same path of the same application?
+
+Each file's facts carry a key for every path that its routes begin below their include (`claim:orders/{id}`).
+A route at `/api/orders/{id}` is contested by a file that is included at `/api` and claims `orders/{id}`,
+or at `/api/orders` and claims `{id}`, and so on. Of the files that contest a path, the first by name has
+the plain key; the others name their module in theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kb.extract.contracts.facts import JOIN, URLCONF, ContractFacts, Site, last_of
+from kb.extract.contracts.place import DYNAMIC
+from kb.extract.contracts.route import Root, Route
+from kb.extract.contracts.routers import Inclusion, Routers
+from kb.extract.contracts.templates import from_angles, from_braces, from_regex
+from kb.extract.expressions import argument, keywords, last, positional, text_of
+from kb.structure.facts import Expr
+
+_SHARED_INCLUDES = "includes:shared"
+"""Key of a file that includes something in an application or router that it does not make itself."""
+_ANY = "claim:?"
+"""Key of a file with a path that its own facts do not tell."""
+
+_INCLUDING = frozenset(
+    "include_router register_blueprint register_api add_namespace mount Mount Host host Api include Starlette "
+    "Router".split()
+)
+_ON_RECEIVER = frozenset({"include_router", "register_blueprint", "register_api", "add_namespace", "mount"})
+_PREFIXES = ("prefix", "url_prefix", "path")
+_MAKERS = frozenset(
+    {"FastAPI", "APIRouter", "Starlette", "Router", "Flask", "Blueprint", "Namespace", "include"}
+)
+_ENDS = re.compile(r"^/+|/+$|//+")
+
+
+def normal(text: str, *, regex: bool = False) -> str:
+    """A path template in the one form in which claims are compared."""
+    plain = from_regex(text)[0] if regex else from_angles(from_braces(text)[0])[0]
+    return _ENDS.sub(lambda match: "/" if match.start() and match.end() < len(plain) else "", plain)
+
+
+def keys(found: ContractFacts) -> Iterator[str]:
+    """The claims of one file, and whether it includes anything."""
+    made = {site.target: site for site in found.sites if site.target}
+    for site in found.sites:
+        name = last_of(site.expr)
+        receiver = site.expr.value.rpartition(".")[0]
+        if name in _ON_RECEIVER and not site.decorates and receiver not in made:
+            yield _SHARED_INCLUDES
+        if site.expr.kind in (JOIN, URLCONF) or (name in _MAKERS and not site.decorates):
+            continue
+        if name == "DefaultRouter":
+            yield "claim:"
+        elif name == "register":
+            base = text_of(argument(site.expr, "prefix", 0))
+            yield _ANY if base is None else f"claim:{normal(base).partition('/')[0]}/*"
+        elif name not in _INCLUDING or name in ("mount", "Mount"):
+            yield from _claims(found, site, made)
+
+
+def _claims(found: ContractFacts, site: Site, made: dict[str, Site]) -> Iterator[str]:
+    above = _contained(found, site)
+    for local in _paths(site):
+        said = text_of(local)
+        if said is None or above is None or site.loops:
+            yield _ANY
+            continue
+        regex = last_of(site.expr) in ("re_path", "url")
+        below = f"{above}/{normal(said, regex=regex)}"
+        yield f"claim:{normal(below)}"
+        maker = (
+            made.get(site.expr.value.rpartition(".")[0]) if site.decorates or "." in site.expr.value else None
+        )
+        if maker is None and "." in site.expr.value:
+            yield f"shared:{normal(below)}"
+            continue
+        given = keywords(maker.expr) if maker is not None else {}
+        prefix = next((given[name] for name in _PREFIXES if name in given), None)
+        own = text_of(prefix)
+        if own is not None:
+            yield f"claim:{normal(f'{own}/{below}')}"
+        elif prefix is not None:
+            yield _ANY
+        elif maker is not None and last_of(maker.expr) == "Namespace":
+            named = text_of(argument(maker.expr, "name", 0)) or ""
+            yield f"claim:{normal(f'{named}/{below}')}"
+
+
+def _paths(site: Site) -> tuple[Expr | None, ...]:
+    if last_of(site.expr) == "add_resource":
+        return positional(site.expr)[1:]
+    for name in ("path", "rule", "route", "regex"):
+        given = argument(site.expr, name)
+        if given is not None:
+            return (given,)
+    first = positional(site.expr)[:1]
+    return first or (None,)
+
+
+def _contained(found: ContractFacts, site: Site) -> str | None:
+    """Literal prefixes of the calls that the site stands in; None where one is not literal."""
+    above = ""
+    while site.container >= 0:
+        site = found.sites[site.container]
+        name = last_of(site.expr)
+        if name == "i18n_patterns":
+            return None
+        if name in ("path", "re_path", "url", "Mount", "mount"):
+            said = text_of(next(iter(positional(site.expr)), None) or argument(site.expr, "path"))
+            if said is None:
+                return None
+            above = f"{normal(said, regex=name in ('re_path', 'url'))}/{above}"
+    return above
+
+
+class Claims:
+    """Says which paths of the linked file another file serves too."""
+
+    def __init__(self, routers: Routers, primary: Root) -> None:
+        self.routers = routers
+        self.linker = routers.linker
+        self.primary = primary
+        self._below: dict[str, dict[str, list[tuple[Expr, Inclusion]]]] = {}
+        self._targets: dict[tuple[str, str], frozenset[str]] = {}
+        self._contested: dict[tuple[str, str], bool] = {}
+
+    def qualifier(self, route: Route) -> str:
+        """`#<module>` where a file that comes first by name may have the same key; "" elsewhere."""
+        root = route.root if route.root.label else self.primary
+        if route.path.how != DYNAMIC and not self._is_contested(root, normal(route.path.value)):
+            return ""
+        file = self.linker.file
+        return f"#{file.key_prefix}{file.module_name}" if file.module_name else f"#{file.path}"
+
+    def _is_contested(self, root: Root, path: str) -> bool:
+        key = (root.label, path)
+        if key not in self._contested:
+            parts = path.split("/") if path else []
+            splits = [("/".join(parts[:at]), "/".join(parts[at:])) for at in range(len(parts) + 1)]
+            self._contested[key] = any(self._also_claimed(root, above, below) for above, below in splits)
+        return self._contested[key]
+
+    def _also_claimed(self, root: Root, above: str, below: str) -> bool:
+        own = self.linker.file.path
+        if any(path < own for path in self.linker.who_has(f"shared:{below}")):
+            return True
+        included = self._included_at(root, above)
+        if not any(path < own for path in included):
+            return False
+        first = below.partition("/")[0]
+        claiming = {*self.linker.who_has(f"claim:{below}"), *self.linker.who_has(f"claim:{first}/*")}
+        if any(path < own for path in included & claiming):
+            return True
+        untold = included & frozenset(self.linker.who_has(_ANY))
+        return any(path < own and self._says(path, below) for path in untold)
+
+    def _included_at(self, root: Root, above: str) -> frozenset[str]:
+        """Files whose routers or lists are reached from the root at exactly this prefix."""
+        key = (root.label, above)
+        if key not in self._targets:
+            found = set() if above else {root.path}
+            for target, inclusion in self._inclusions(root).get(above, ()):
+                holder = self.routers.holder(inclusion.place, target)
+                if holder is not None:
+                    found.add(holder.path)
+            self._targets[key] = frozenset(found)
+        return self._targets[key]
+
+    def _inclusions(self, root: Root) -> dict[str, list[tuple[Expr, Inclusion]]]:
+        """Every inclusion below the root by the whole prefix at which its target is reached."""
+        if root.label not in self._below:
+            found: dict[str, list[tuple[Expr, Inclusion]]] = {}
+            waiting, seen = [root.path, *self.linker.who_has(_SHARED_INCLUDES)], set()
+            while waiting:
+                path = waiting.pop()
+                if path in seen or not path:
+                    continue
+                seen.add(path)
+                for target, inclusion in self.routers.inclusions_in(path):
+                    holder = self.routers.holder(inclusion.place, target)
+                    if holder is not None:
+                        waiting.append(holder.path)
+                    for way in self.routers.ways_above(inclusion):
+                        if (way.root.label or self.primary.label) == root.label:
+                            prefix = normal((way.prefix + inclusion.prefix).value)
+                            found.setdefault(prefix, []).append((target, inclusion))
+            self._below[root.label] = found
+        return self._below[root.label]
+
+    def _says(self, path: str, below: str) -> bool:
+        """Whether a path that facts alone do not tell, read with look-ups, is this one."""
+        facts = self.linker.facts(path)
+        for site in facts[0].sites if facts is not None else ():
+            if site.expr.kind in (JOIN, URLCONF) or last(site.expr.value) in _MAKERS:
+                continue
+            if site.container >= 0:
+                return True
+            for place in self.linker.runs(path, site):
+                receiver = Expr("name", site.expr.value.rpartition(".")[0])
+                holder = self.routers.holder(place, receiver) if receiver.value else None
+                own = self.routers.prefix_of(holder) if holder is not None else None
+                for local in _paths(site):
+                    said = self.linker.text(place, local)
+                    whole = f"{own.value}/{said.value}" if own is not None else said.value
+                    if below in (normal(whole), normal(said.value)):
+                        return True
+        return False
