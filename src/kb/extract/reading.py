@@ -209,6 +209,7 @@ class ClassSource(Names):
     def bases(self) -> list[Base]:
         """Base classes in order; a factory's product is the factory's name with `()`."""
         if self._bases is None:
+            self._bases = []  # what an instance of the class itself makes is asked for on the way
             self._bases = [self._base(expr) for expr in self.definition.bases if expr.kind != "kwarg"]
         return self._bases
 
@@ -224,6 +225,7 @@ class ClassSource(Names):
     def ancestry(self) -> list[Base]:
         """Every base class, nearest first (depth first, each once; cycles end by themselves)."""
         if self._ancestry is None:
+            self._ancestry = []
             self._ancestry = list(self._walk())
         return self._ancestry
 

@@ -1,0 +1,74 @@
+"""Events in odd surroundings; what is usual is in the events gate."""
+
+from evals.folders import by_key, linked
+from kb.extract.events.extractor import EventsExtractor
+
+
+def knowledge(files: dict[str, str]):
+    return by_key(linked({path: text.encode() for path, text in files.items()}, [EventsExtractor()]))
+
+
+def test_a_socket_that_sends_and_connects_is_no_signal():
+    text = "import socket\ndef f():\n    s = socket.socket()\n    s.connect(('h', 1))\n    s.send(b'x')\n"
+    assert knowledge({"net.py": text}) == {}
+
+
+def test_a_dict_is_no_cache():
+    assert knowledge({"d.py": "d = {}\ndef f():\n    d.get('a')\n    return {}.get('b')\n"}) == {}
+
+
+def test_a_task_decorator_of_something_else_is_no_task():
+    assert knowledge({"t.py": "from invoke import task\n@task\ndef build(c):\n    pass\n"}) == {}
+
+
+def test_a_signal_that_is_re_exported_is_one_signal():
+    files = {
+        "p/__init__.py": "from p.signals import done as finished\n",
+        "p/signals.py": "from django.dispatch import Signal\ndone = Signal()\n",
+        "q.py": "from p.signals import done\ndef f():\n    done.send(sender=None)\n",
+    }
+    found = knowledge(files)
+    assert list(found) == ["event:signal:p.signals.done"]
+    assert set(found["event:signal:p.signals.done"].places) == {
+        ("declaration", "p/signals.py", 2, 2),
+        ("emitter", "q.py", 3, 3),
+    }
+
+
+def test_a_validator_of_a_field_that_is_not_there_says_so():
+    text = (
+        "from pydantic import BaseModel, field_validator\nclass A(BaseModel):\n    x: int\n"
+        "    @field_validator('y')\n    def check(cls, v):\n        return v\n"
+    )
+    body = knowledge({"a.py": text})["event:validator:a.A.check"].draft.body
+    assert body["not_found"] == [{"field": "y"}]
+
+
+def test_attrs_validators_stand_on_their_attribute():
+    text = (
+        "import attr\n@attr.s\nclass A:\n    size = attr.ib()\n"
+        "    @size.validator\n    def check(self, attribute, value):\n        pass\n"
+    )
+    entry = knowledge({"a.py": text})["event:validator:a.A.check"]
+    assert entry.places == (("handler", "a.py", 5, 6), ("field", "a.py", 4, 4))
+
+
+def test_flask_hooks_go_by_moment_and_function():
+    text = (
+        "from flask import Flask\napp = Flask(__name__)\n@app.before_request\ndef load():\n    pass\n"
+        "def close(error):\n    pass\napp.teardown_appcontext(close)\n"
+    )
+    found = knowledge({"app.py": text})
+    assert sorted(found) == [
+        "event:hook:flask:before_request:app.load",
+        "event:hook:flask:teardown_appcontext:app.close",
+    ]
+    assert ("handler", "app.py", 6, 6) in found["event:hook:flask:teardown_appcontext:app.close"].places
+
+
+def test_a_key_kept_in_a_variable_that_has_two_values_is_made_at_run_time():
+    text = (
+        "from django.core.cache import cache\ndef f(a):\n    key = 'one'\n    if a:\n        key = 'two'\n"
+        "    return cache.get(key)\n"
+    )
+    assert list(knowledge({"c.py": text})) == ["event:dynamic:c"]
