@@ -145,7 +145,8 @@ class Claims:
 
     def _also_claimed(self, root: Root, above: str, below: str) -> bool:
         own = self.linker.file.path
-        if any(path < own for path in self.linker.who_has(f"shared:{below}")):
+        sharing = self.linker.who_has(f"shared:{below}")
+        if any(path < own and self._registers_below(path, root, below) for path in sharing):
             return True
         included = self._included_at(root, above)
         if not any(path < own for path in included):
@@ -156,6 +157,19 @@ class Claims:
             return True
         untold = included & frozenset(self.linker.who_has(_ANY))
         return any(path < own and self._says(path, below) for path in untold)
+
+    def _registers_below(self, path: str, root: Root, below: str) -> bool:
+        """Whether a file registers such a path on what it did not make, below the same root."""
+        facts = self.linker.facts(path)
+        for site in facts[0].sites if facts is not None else ():
+            if not any(normal(text_of(local) or "") == below for local in _paths(site)):
+                continue
+            for place in self.linker.runs(path, site):
+                holder = self.routers.holder(place, Expr("name", site.expr.value.rpartition(".")[0]))
+                ways = self.routers.mounts(holder) if holder is not None else ()
+                if any((way.root.label or self.primary.label) == root.label for way in ways):
+                    return True
+        return False
 
     def _included_at(self, root: Root, above: str) -> frozenset[str]:
         """Files whose routers or lists are reached from the root at exactly this prefix."""
