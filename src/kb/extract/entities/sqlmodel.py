@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kb.extract.entities.annotations import Typed
+from kb.extract.entities.columns import relationship
 from kb.extract.entities.pydantic import Pydantic
 from kb.extract.entities.records import Field, RelationHint, Shape
-from kb.extract.entities.sqlalchemy import relationship
 from kb.extract.expressions import is_true, keywords, text_of
 from kb.extract.reading import ClassSource
 from kb.structure.facts import Assignment
