@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 
-_STRING = (
-    r"[rRbBuUfFtT]{0,2}"
-    r"(?:'{3}[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}"
-    r'|"{3}[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3}'
-    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")'
+_BODIES = (
+    r"'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''",
+    r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""',
+    r"'[^'\\\n]*(?:\\.[^'\\\n]*)*'",
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"',
 )
+"""A string from its first quote to its last."""
+_PREFIX = "rRbBuUfFtT"
+_STRING = rf"[{_PREFIX}]{{0,2}}(?:{'|'.join(_BODIES)})"
 _BETWEEN = r"(?:\s|\\\n|#[^\n]*\n)*"
-# Strings that stand side by side are one string: formatters join and split them.
-_STRINGS_OR_COMMENT = re.compile(rf"{_STRING}(?:{_BETWEEN}{_STRING})*|#[^\n]*", re.DOTALL)
+# Strings that stand side by side are one string: formatters join and split them. Every alternative begins
+# with a character of its own, which lets the search skip what begins none; the first string's prefix
+# stands before the match.
+_FROM_QUOTE = re.compile(
+    "|".join([*(rf"{body}(?:{_BETWEEN}{_STRING})*" for body in _BODIES), r"#[^\n]*"]), re.DOTALL
+)
 _ONE = re.compile(_STRING, re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:\n|.)", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -24,17 +30,30 @@ def words_of(source: str, most: int) -> str:
 
     Strings give the words of their values, without prefix and escapes; numbers are in lower case.
     """
-    plain = _STRINGS_OR_COMMENT.sub(_value, source)
-    words = _WORD.findall(plain)[:most]
-    return " ".join(word.lower() if word[0].isdigit() else word for word in words)
+    words = _WORD.findall(_without_syntax(source))[:most]
+    return " ".join([word.lower() if word[0].isdigit() else word for word in words])
 
 
-def _value(found: re.Match[str]) -> str:
-    strings = found[0]
-    if strings[0] == "#":
-        return " "
-    values = [_content(one) for one in _ONE.findall(strings)]
-    return f" {''.join(values)} "
+def _without_syntax(source: str) -> str:
+    """The source with the values of its strings and without its comments."""
+    parts = []
+    at = 0
+    for found in _FROM_QUOTE.finditer(source):
+        start = begin = found.start()
+        if source[start] == "#":
+            parts.append(source[at:start])
+        else:
+            while begin > at and start - begin < 2 and source[begin - 1] in _PREFIX:
+                begin -= 1
+            parts.append(source[at:begin])
+            strings, quote = source[begin : found.end()], source[start]
+            if strings[-1] == quote and strings.count(quote) == 2:
+                parts.append(_content(strings))  # one string in plain quotes
+            else:
+                parts.append("".join([_content(one) for one in _ONE.findall(strings)]))
+        at = found.end()
+    parts.append(source[at:])
+    return " ".join(parts)
 
 
 def _content(literal: str) -> str:
