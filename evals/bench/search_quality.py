@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 import tempfile
 from collections import defaultdict
@@ -148,7 +149,11 @@ def chunk_peer(where: Path, questions: list[dict], judged: list[dict[str, int]])
 
 
 def python_files(repository: Repository, commitish: str) -> list[tuple[str, str]]:
-    commit = repository.resolve(commitish)
+    """(path, blob) of the Python files of a commit; none where the repository does not hold it."""
+    try:
+        commit = repository.resolve(commitish)
+    except KbError:
+        return []
     return [(file.path, file.oid) for file in repository.files(commit) if file.path.endswith(".py")]
 
 
@@ -163,13 +168,9 @@ def localisation_quality(parts: BenchParts, folder: Path | None) -> None:
     skipped = 0
     reader = PassageReader()
     for number, row in enumerate(map(json.loads, rows)):
-        where = None if folder is None else folder / row["repo"].replace("/", "+") / "repo"
-        try:
-            if where is None or not where.is_dir():
-                raise KbError("absent")
-            repository = Repository.open(str(where), where, fetch=False)
-            files = python_files(repository, row["base_commit"])
-        except KbError:
+        repository = open_repository(folder, row["repo"])
+        files = [] if repository is None else python_files(repository, row["base_commit"])
+        if repository is None or not files:
             skipped += 1
             continue
         found = localise(parts.database, reader, repository, files, row)
@@ -184,6 +185,12 @@ def localisation_quality(parts: BenchParts, folder: Path | None) -> None:
         report_hits(repo, some)
     held_out = [one for rest in outcomes.values() for one in rest if one[3]]
     report_hits("held-out half", held_out)
+
+
+def open_repository(folder: Path | None, name: str) -> Repository | None:
+    """The repository in the folder; None where it is not to be had."""
+    where = None if folder is None else folder / name.replace("/", "+") / "repo"
+    return Repository.open(str(where), where, fetch=False) if where is not None and where.is_dir() else None
 
 
 def report_hits(name: str, outcomes) -> None:
@@ -250,6 +257,7 @@ def localise(
 
 
 def main() -> int:
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repositories", type=Path, help="folder of git directories, <owner>+<name>/repo")
     parser.add_argument("--only", choices=["text", "fastapi", "localisation"])

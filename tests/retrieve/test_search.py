@@ -1,0 +1,174 @@
+"""`kb search` over a real repository: units with provenance, notices, models, budgets."""
+
+import json
+
+import pytest
+
+from kb.embed.embedding import embed_snapshots
+from kb.errors import NotFoundError, UsageError
+from kb.providers import open_provider
+from kb.retrieve import evaluation
+from kb.retrieve.search import EmbeddingChoice, search
+from kb.retrieve.search_request import SearchOptions
+from kb.retrieve.select import select_snapshots
+from tests.databases import fresh_database
+from tests.gitrepo import GitRepo
+from tests.indexing import TestParts, index
+
+ORDERS = '''"""Orders of the shop."""
+
+from shop.money import round_half_up
+
+
+class Order:
+    """What a customer wants."""
+
+    limit = 10
+
+    def grand_total(self, lines):
+        # a comment that no unit speaks of
+        subtotal = sum(line.price for line in lines)
+        return round_half_up(subtotal)
+
+
+def cancel_order(order):
+    """Gives the money back."""
+    return order
+'''
+MONEY = '''def round_half_up(amount):
+    """Banker's enemies."""
+    return int(amount + 0.5)
+'''
+README = "# Shop\n\nSells things.\n\n## Refunds\n\nA refund takes three working days.\n"
+
+
+@pytest.fixture(scope="module")
+def parts(server_url, template, tmp_path_factory):
+    for database in fresh_database(server_url, template):
+        yield TestParts(database, tmp_path_factory.mktemp("home"))
+
+
+def shop_at(parts, folder):
+    repo = GitRepo(folder)
+    repo.write("shop/__init__.py", "").write("shop/orders.py", ORDERS).write("shop/money.py", MONEY)
+    repo.write("README.md", README).write("tests/test_orders.py", "def test_grand_total():\n    assert 1\n")
+    index(parts, repo.commit("first"))
+    return str(repo.folder)
+
+
+@pytest.fixture(scope="module")
+def shop(parts, tmp_path_factory):
+    """Never embedded."""
+    return shop_at(parts, tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def embedded(parts, tmp_path_factory):
+    shop = shop_at(parts, tmp_path_factory.mktemp("embedded"))
+    embed_snapshots(
+        parts, select_snapshots(parts, shop, None), open_provider("static"), None, lambda *_: None
+    )
+    return shop
+
+
+def keys(result):
+    return [hit.unit.key for hit in result.hits]
+
+
+def test_it_works_before_embedding_and_says_what_to_run(parts, shop):
+    result = search(parts, "refund working days", SearchOptions(), repo=shop)
+    assert result.mode == "lexical"
+    assert result.model is None
+    assert any("kb embed" in notice for notice in result.notices)
+    best = result.hits[0].unit
+    assert best.key == "passage:README.md#Shop/Refunds"
+    assert [(place.file, place.start_line, place.end_line) for place in best.provenance] == [
+        ("README.md", 5, 7)
+    ]
+
+
+def test_dense_mode_without_vectors_is_an_error_that_says_what_to_run(parts, shop):
+    with pytest.raises(UsageError) as failed:
+        search(parts, "order", SearchOptions(mode="dense"), repo=shop)
+    assert "kb embed" in failed.value.hint
+
+
+def test_the_code_of_a_definition_is_found_where_no_extractor_named_it(parts, embedded):
+    result = search(parts, "subtotal price", SearchOptions(kinds=("passage",)), repo=embedded)
+    assert keys(result)[0] == "passage:shop.orders.Order.grand_total"
+    (place,) = result.hits[0].unit.provenance
+    assert (place.file, place.start_line, place.end_line) == ("shop/orders.py", 11, 14)
+
+
+def test_comments_are_in_no_passage(parts, embedded):
+    assert "comment" not in " ".join(
+        hit.unit.text for hit in search(parts, "grand total order", SearchOptions(k=50), repo=embedded).hits
+    )
+
+
+def test_a_definition_that_is_named_comes_before_its_test(parts, embedded):
+    result = search(parts, "grand_total", SearchOptions(), repo=embedded)
+    assert result.mode == "hybrid"
+    assert "shop.orders.Order.grand_total" in keys(result)[0]
+    assert result.hits[0].parts.evidence > 0
+
+
+def test_another_model_than_the_snapshots_is_an_error_that_says_what_to_run(parts, embedded):
+    with pytest.raises(UsageError) as failed:
+        search(parts, "order", SearchOptions(), repo=embedded, embedding=EmbeddingChoice(provider="onnx"))
+    assert "kb embed --provider onnx" in failed.value.hint
+
+
+def test_the_token_budget_stops_the_list_and_counts_the_rest(parts, embedded):
+    everything = search(parts, "order", SearchOptions(), repo=embedded)
+    some = search(parts, "order", SearchOptions(), repo=embedded, token_budget=30)
+    assert 1 <= len(some.hits) < len(everything.hits)
+    assert some.omitted == len(everything.hits) - len(some.hits)
+
+
+def test_explained_terms_add_up(parts, embedded):
+    hit = search(parts, "cancel order", SearchOptions(explain=True), repo=embedded).hits[0]
+    assert sum(hit.parts.terms.values()) == pytest.approx(hit.parts.lexical, abs=1e-3)
+
+
+def test_an_empty_query_is_refused(parts, embedded):
+    with pytest.raises(UsageError):
+        search(parts, "  ", SearchOptions(), repo=embedded)
+
+
+def test_a_suite_is_measured_and_compared(parts, embedded, tmp_path):
+    suite = tmp_path / "suite.jsonl"
+    lines = [
+        {"id": "a", "query": "where is the grand total computed", "relevant": ["shop/orders.py"]},
+        {"id": "b", "query": "refund days", "relevant": {"passage:README.md#Shop/Refunds": 1}},
+        {"id": "c", "query": "unanswerable", "relevant": {}},
+    ]
+    suite.write_text("\n".join(map(json.dumps, lines)))
+    report = evaluation.evaluate(parts, suite, SearchOptions(), repo=embedded)
+    assert (report.queries, report.unjudged) == (2, 1)
+    assert report.measures["mrr@10"] == 1.0
+    assert report.measures["recall@1"] == 1.0
+    assert [outcome.ranking[0] for outcome in report.outcomes] == [
+        "shop/orders.py",
+        "passage:README.md#Shop/Refunds",
+    ]
+    comparison = evaluation.compare(report, report)
+    assert comparison.differences["ndcg@10"] == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": 1}',
+        "no json",
+        '{"id": "a", "query": "q", "relevant": 3}',
+        '{"id":"a","query":"q","relevant":{}}',
+    ],
+)
+def test_a_suite_that_is_none_is_refused(tmp_path, line):
+    suite = tmp_path / "suite.jsonl"
+    suite.write_text(line)
+    with pytest.raises(UsageError):
+        evaluation.read_suite(suite)
+    with pytest.raises(NotFoundError):
+        evaluation.read_suite(tmp_path / "absent.jsonl")
