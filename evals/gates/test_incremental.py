@@ -217,6 +217,7 @@ def test_what_lies_between_stays_exact(parts: TestParts, clean: TestParts, shop:
 EXAMPLES = int(os.environ.get("KB_TEST_EXAMPLES", "8"))
 """More of them are chosen anew in each run, until one fails."""
 WORDS = st.sampled_from(["Order", "Entity", "charge", "Line", "router", "extra"])
+NAMES = st.sampled_from(["base", "orders", "billing", "extra"])
 MODULES = st.sampled_from(
     ["shop/base.py", "shop/orders.py", "shop/billing.py", "shop/extra.py", "lib/extra.py", "top.py"]
 )
@@ -233,8 +234,51 @@ LINES = st.one_of(
     st.builds("{} = 3".format, WORDS),
     st.builds("__all__ = ['{}', '{}']".format, WORDS, WORDS),
     st.builds("@router.get('/{}')\ndef handler(q: int) -> None: ...".format, WORDS),
+    st.builds(
+        "from flask import Flask\napp = Flask(__name__)\n\n@app.get('/{}')\ndef view(): ...".format, WORDS
+    ),
+    st.builds("from shop.{0} import router\napp.include_router(router, prefix='/{1}')".format, NAMES, WORDS),
+    st.builds(
+        "from pydantic import BaseModel\n\nclass {}(BaseModel):\n    other: '{} | None' = None".format,
+        WORDS,
+        WORDS,
+    ),
+    st.builds(
+        "from sqlalchemy.orm import DeclarativeBase, Mapped, relationship\n\nclass Base(DeclarativeBase): ...\n\n"
+        "class {}(Base):\n    __tablename__ = '{}'\n    other: Mapped['{}'] = relationship()".format,
+        WORDS,
+        WORDS,
+        WORDS,
+    ),
+    st.builds(
+        "from dataclasses import dataclass\n\n@dataclass\nclass {}({}):\n    y: int = 2".format, WORDS, WORDS
+    ),
+    st.builds("import os\nKEY = os.environ.get('{}', '{}')".format, WORDS, WORDS),
+    st.builds("from celery import shared_task\n\n@shared_task\ndef {}(): ...".format, WORDS),
+    st.builds("from shop.{} import {}\n{}.delay()".format, NAMES, WORDS, WORDS),
+    st.builds("from django.dispatch import Signal\n{} = Signal()".format, WORDS),
+    st.builds(
+        "from django.dispatch import receiver\nfrom shop.{} import {}\n\n@receiver({})\ndef on(**_): ...".format,
+        NAMES,
+        WORDS,
+        WORDS,
+    ),
+    st.builds("from shop.{} import {}\n{}.send(sender=None)".format, NAMES, WORDS, WORDS),
+    st.builds("# a comment on {}".format, WORDS),
 )
 SOURCES = st.lists(LINES, max_size=5).map("\n\n".join)
+OTHERS = st.sampled_from(
+    [
+        ("pyproject.toml", "[project]\nname = 'shop'\ndependencies = ['flask', 'celery']\n"),
+        ("pyproject.toml", "[project]\nname = 'lib'\n[project.scripts]\nshop = 'shop.orders:charge'\n"),
+        ("requirements.txt", "fastapi>=0.1\nos-thing==2\n"),
+        ("lib/requirements.txt", "celery\n"),
+        ("README.md", "# Shop\n\n## Orders\n\nSee `shop.orders.Order`.\n"),
+        ("docs/extra.md", "# Shop\n\n## Orders\n\nSee `shop.orders.Order`.\n"),
+        (".env.example", "Order=1\nEntity=2\n"),
+        ("shop/base.pyi", "class Entity: ...\n"),
+    ]
+)
 
 
 @pytest.fixture(scope="session")
@@ -259,6 +303,15 @@ def test_random_sequences_of_edits(machine_databases: Callable[[], Iterator[Data
         @rule(name=MODULES, source=SOURCES)
         def write(self, name: str, source: str) -> None:
             self.repo.write(name, source + "\n")
+
+        @rule(other=OTHERS)
+        @precondition(lambda self: hasattr(self, "started"))
+        def write_other(self, other: tuple[str, str]) -> None:
+            name, text = other
+            if self.repo.path(name).exists() and self.repo.path(name).read_text() == text:
+                self.repo.delete(name)
+            else:
+                self.repo.write(name, text)
 
         @rule(name=MODULES)
         @precondition(lambda self: hasattr(self, "started"))

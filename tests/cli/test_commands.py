@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -332,3 +333,79 @@ def test_the_demo_indexes_shows_a_unit_and_says_what_to_type_next(kb):
     assert "symbol:kb.errors.NotFoundError" in done.stdout
     assert "src/kb/errors.py:" in done.stdout
     assert "What to type next" in done.stdout
+
+
+def test_the_working_tree_is_indexed_where_it_is_asked_for(kb, shop):
+    shop.write("shop/refunds.py", "def refund():\n    return 1\n")
+    document = _document(kb("index", shop.folder, "--worktree", "--json"), "kb.index/1")
+    assert document["sha"].startswith("worktree:")
+    assert document["dirty"] == []
+    shown = _document(kb("show", "refund", "--sha", "worktree", "--json"), "kb.show/1")
+    assert {place["sha"] for unit in shown["units"] for place in unit["provenance"]} == {document["sha"]}
+    assert kb("index", shop.folder, "--worktree", "--sha", "HEAD~1")[0] == 2
+
+
+def test_backfill_seals_the_past_and_says_how_much_was_new(kb, shop):
+    start = shop.sha()
+    for number in range(3):
+        shop.write("shop/more.py", f"x = {number}\n").commit()
+    first = _document(kb("backfill", shop.folder, "--since", start, "--json"), "kb.backfill/1")
+    assert (first["repository"], first["commits"], first["sealed"], first["already"]) == ("shop", 4, 4, 0)
+    code, out, err = kb("backfill", shop.folder, "--since", start)
+    assert (code, out, err) == (0, "shop: 0 commits indexed, 4 already were\n", "")
+    assert kb("backfill", shop.folder, "--since", "no-such")[0] == 3
+
+
+def test_watching_once_indexes_what_is_new(kb, shop):
+    code, out, err = kb("watch", shop.folder, "--once")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"indexed {shop.sha()[:12]}: ")
+    assert kb("watch", shop.folder, "--once", "--branch", "absent")[0] == 3
+
+
+def test_ctrl_c_ends_a_watch_with_130_and_leaves_what_was_sealed(kb, shop):
+    command = [sys.executable, "-m", "kb.cli.main", "watch", str(shop.folder), "--interval", "0.1"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        assert watching.stdout.readline().startswith(f"indexed {shop.sha()[:12]}: ")
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=60)
+    assert watching.returncode == 130
+    assert err.strip() == "kb: error: interrupted; what was sealed before is unchanged"
+    status = _document(kb("status", "--json"), "kb.status/1")
+    assert [snapshot["sha"] for snapshot in status["repositories"][0]["snapshots"]] == [shop.sha()]
+
+
+def test_hooks_are_installed_shown_and_removed(kb, shop):
+    code, out, err = kb("hook", "install", shop.folder, "--only", "post-commit")
+    assert (code, err) == (0, "")
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["post-commit", "calls", "kb"],
+        ["post-merge", "-"],
+        ["post-receive", "-"],
+    ]
+    hook = shop.folder / ".git" / "hooks" / "post-commit"
+    assert f"exec {Path(sys.executable).with_name('kb')} index ." in hook.read_text()
+    document = _document(kb("hook", "status", shop.folder, "--json"), "kb.hook.status/1")
+    assert [one["installed"] for one in document["hooks"]] == [True, False, False]
+    assert kb("hook", "remove", shop.folder)[0] == 0
+    assert not hook.exists()
+    assert kb("hook", "install", shop.folder, "--only", "pre-commit")[0] == 2
+
+
+def test_gc_says_what_it_would_drop_and_then_drops_it(kb, shop):
+    old = shop.sha()
+    kb("index", shop.folder)
+    shop.write("shop/orders.py", "x = 1\n").commit()
+    kb("index", shop.folder)
+    policy = ("--keep-last", "0", "--all-ages")
+    planned = _document(kb("gc", *policy, "--dry-run", "--json"), "kb.gc/1")
+    assert (planned["dropped"], planned["kept"], planned["dry_run"]) == ([["shop", old]], 1, True)
+    code, out, err = kb("gc", *policy)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:2] == ["dropped 1 snapshot; 1 stays", f"  shop  {old[:12]}"]
+    assert kb("gc", "--all-ages", "--newer-than", "3")[0] == 2
+    assert kb("gc", "--repo", "absent")[0] == 3

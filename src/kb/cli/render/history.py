@@ -29,7 +29,7 @@ def backfill_lines(report: BackfillReport) -> Iterator[str]:
 def gc_lines(report: GcReport) -> Iterator[str]:
     """What went, or on a dry run would go: snapshots, then rows by table."""
     verb = "would drop" if report.dry_run else "dropped"
-    yield f"{verb} {counted(len(report.dropped), 'snapshot')}; {report.kept:,} stay"
+    yield f"{verb} {counted(len(report.dropped), 'snapshot')}; {report.kept:,} {'stays' if report.kept == 1 else 'stay'}"
     yield from columns([(one_line(name), short_sha(label)) for name, label in report.dropped[:_LISTED]])
     if len(report.dropped) > _LISTED:
         yield f"  and {len(report.dropped) - _LISTED:,} more"
