@@ -33,6 +33,11 @@ _PREFIXES = ("prefix", "url_prefix", "path")
 _MAKERS = frozenset(
     {"FastAPI", "APIRouter", "Starlette", "Router", "Flask", "Blueprint", "Namespace", "include"}
 )
+_REGULAR = frozenset({"re_path", "url"})
+_ENTRIES = _REGULAR | {"path"}
+_REPLACEABLE = frozenset({"Blueprint", "APIBlueprint", "Namespace", "Api"})
+_MOUNTED = "!"
+"""Before the claims of mounts and includes, whose keys (`api:MOUNT /static`) no route can have."""
 _ENDS = re.compile(r"^/+|/+$|//+")
 
 
@@ -68,25 +73,34 @@ def _claims(found: ContractFacts, site: Site, made: dict[str, Site]) -> Iterator
         if said is None or above is None or site.loops:
             yield _ANY
             continue
-        regex = last_of(site.expr) in ("re_path", "url")
-        below = f"{above}/{normal(said, regex=regex)}"
-        yield f"claim:{normal(below)}"
-        maker = (
-            made.get(site.expr.value.rpartition(".")[0]) if site.decorates or "." in site.expr.value else None
-        )
-        if maker is None and "." in site.expr.value:
-            yield f"shared:{normal(below)}"
+        name = last_of(site.expr)
+        below = f"{above}/{normal(said, regex=name in _REGULAR)}"
+        mark = _MOUNTED if name in ("mount", "Mount") or _is_include(site) else ""
+        maker = made.get(site.expr.value.rpartition(".")[0])
+        if maker is None and "." in site.expr.value and name not in _ENTRIES:
+            yield f"shared:{mark}{normal(below)}"
             continue
         given = keywords(maker.expr) if maker is not None else {}
         prefix = next((given[name] for name in _PREFIXES if name in given), None)
         own = text_of(prefix)
+        # Where a blueprint is registered, another prefix may take the place of its own.
+        if prefix is None or (maker is not None and last_of(maker.expr) in _REPLACEABLE):
+            yield f"claim:{mark}{normal(below)}"
         if own is not None:
-            yield f"claim:{normal(f'{own}/{below}')}"
+            yield f"claim:{mark}{normal(f'{own}/{below}')}"
         elif prefix is not None:
             yield _ANY
         elif maker is not None and last_of(maker.expr) == "Namespace":
             named = text_of(argument(maker.expr, "name", 0)) or ""
             yield f"claim:{normal(f'{named}/{below}')}"
+
+
+def _is_include(site: Site) -> bool:
+    """Whether a url entry includes others instead of naming a view."""
+    view = argument(site.expr, "view", 1)
+    if view is None or last_of(site.expr) not in _ENTRIES:
+        return False
+    return (view.kind == "call" and last(view.value) == "include") or view.value.endswith(".urls")
 
 
 def _paths(site: Site) -> tuple[Expr | None, ...]:
@@ -108,11 +122,11 @@ def _contained(found: ContractFacts, site: Site) -> str | None:
         name = last_of(site.expr)
         if name == "i18n_patterns":
             return None
-        if name in ("path", "re_path", "url", "Mount", "mount"):
+        if name in _ENTRIES or name in ("Mount", "mount"):
             said = text_of(next(iter(positional(site.expr)), None) or argument(site.expr, "path"))
             if said is None:
                 return None
-            above = f"{normal(said, regex=name in ('re_path', 'url'))}/{above}"
+            above = f"{normal(said, regex=name in _REGULAR)}/{above}"
     return above
 
 
@@ -130,36 +144,40 @@ class Claims:
     def qualifier(self, route: Route) -> str:
         """`#<module>` where a file that comes first by name may have the same key; "" elsewhere."""
         root = route.root if route.root.label else self.primary
-        if route.path.how != DYNAMIC and not self._is_contested(root, normal(route.path.value)):
+        mark = _MOUNTED if route.method in ("INCLUDE", "MOUNT") else ""
+        if route.path.how != DYNAMIC and not self._is_contested(root, normal(route.path.value), mark):
             return ""
         file = self.linker.file
         return f"#{file.key_prefix}{file.module_name}" if file.module_name else f"#{file.path}"
 
-    def _is_contested(self, root: Root, path: str) -> bool:
-        key = (root.label, path)
+    def _is_contested(self, root: Root, path: str, mark: str) -> bool:
+        key = (root.label, mark + path)
         if key not in self._contested:
             parts = path.split("/") if path else []
             splits = [("/".join(parts[:at]), "/".join(parts[at:])) for at in range(len(parts) + 1)]
-            self._contested[key] = any(self._also_claimed(root, above, below) for above, below in splits)
+            self._contested[key] = any(
+                self._also_claimed(root, above, below, mark) for above, below in splits
+            )
         return self._contested[key]
 
-    def _also_claimed(self, root: Root, above: str, below: str) -> bool:
+    def _also_claimed(self, root: Root, above: str, below: str, mark: str) -> bool:
         own = self.linker.file.path
-        sharing = self.linker.who_has(f"shared:{below}")
-        if any(path < own and self._registers_below(path, root, below) for path in sharing):
+        sharing = self.linker.who_has(f"shared:{mark}{below}")
+        if any(path < own and self._registers_below(path, root, (above, below)) for path in sharing):
             return True
         included = self._included_at(root, above)
         if not any(path < own for path in included):
             return False
         first = below.partition("/")[0]
-        claiming = {*self.linker.who_has(f"claim:{below}"), *self.linker.who_has(f"claim:{first}/*")}
+        claiming = {*self.linker.who_has(f"claim:{mark}{below}"), *self.linker.who_has(f"claim:{first}/*")}
         if any(path < own for path in included & claiming):
             return True
         untold = included & frozenset(self.linker.who_has(_ANY))
         return any(path < own and self._says(path, below) for path in untold)
 
-    def _registers_below(self, path: str, root: Root, below: str) -> bool:
-        """Whether a file registers such a path on what it did not make, below the same root."""
+    def _registers_below(self, path: str, root: Root, split: tuple[str, str]) -> bool:
+        """Whether a file registers a path on what it did not make, at the same prefix of the same root."""
+        above, below = split
         facts = self.linker.facts(path)
         for site in facts[0].sites if facts is not None else ():
             if not any(normal(text_of(local) or "") == below for local in _paths(site)):
@@ -167,7 +185,8 @@ class Claims:
             for place in self.linker.runs(path, site):
                 holder = self.routers.holder(place, Expr("name", site.expr.value.rpartition(".")[0]))
                 ways = self.routers.mounts(holder) if holder is not None else ()
-                if any((way.root.label or self.primary.label) == root.label for way in ways):
+                same = (way for way in ways if (way.root.label or self.primary.label) == root.label)
+                if any(normal(way.prefix.value) == above for way in same):
                     return True
         return False
 

@@ -80,6 +80,8 @@ class Flask:
             for place in linker.runs(path, site) if target is not None else ():
                 given = keywords(site.expr)
                 said = given.get("url_prefix") or given.get("path")
+                if said is None and name == "add_namespace":
+                    said = argument(site.expr, "path", 1)
                 if target is None or not self._is_registration(routers, place, site):
                     continue
                 prefix = _slashed(linker.text(place, said))

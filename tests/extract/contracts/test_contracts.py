@@ -1,0 +1,296 @@
+"""Contracts across files: keys, grounding, what cannot be told, and exact re-linking."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.extract.invalidation import changed_answers
+from tests.extract.snapshots import Snapshot
+
+ORDERS = """
+from fastapi import APIRouter, Depends
+
+from shop.deps import session
+from shop.models import Order
+
+router = APIRouter(prefix="/orders")
+
+
+@router.get("/{order_id}", response_model=Order, tags=["orders"])
+async def read_order(order_id: int, expand: bool = False, db=Depends(session)):
+    \"\"\"One order.
+
+    With its lines.
+    \"\"\"
+"""
+SHOP = {
+    "shop/__init__.py": "",
+    "shop/models.py": "from pydantic import BaseModel\n\n\nclass Order(BaseModel):\n    id: int\n",
+    "shop/deps.py": "def session(tenant: str = 'x'):\n    yield tenant\n",
+    "shop/orders.py": ORDERS,
+    "shop/main.py": """
+        from fastapi import FastAPI
+        from shop import orders
+
+        app = FastAPI()
+        app.include_router(orders.router, prefix="/api")
+    """,
+}
+
+
+def contracts(files):
+    return Snapshot(files, ["contracts"])
+
+
+def keys(files):
+    return sorted(contracts(files).artifacts("contract"))
+
+
+def test_a_route_has_the_key_of_its_method_and_whole_path():
+    assert keys(SHOP) == ["api:GET /api/orders/{order_id}"]
+
+
+def test_a_contract_stands_on_every_file_that_makes_it_what_it_is():
+    shop = contracts(SHOP)
+    key = "api:GET /api/orders/{order_id}"
+    assert shop.lines(key, "route") == [("shop/orders.py", 9, 9)]
+    assert shop.lines(key, "handler")[0][:2] == ("shop/orders.py", 9)
+    assert shop.lines(key, "response_model") == [("shop/models.py", 4, 5)]
+    assert shop.lines(key, "dependency")[0][:2] == ("shop/deps.py", 1)
+    assert shop.lines(key, "include") == [("shop/main.py", 5, 5)]
+    assert {path for path, _, _ in shop.lines(key, "router")} == {"shop/main.py", "shop/orders.py"}
+
+
+def test_a_contract_links_to_its_handler_models_and_dependencies():
+    draft = contracts(SHOP).artifacts("contract")["api:GET /api/orders/{order_id}"].draft
+    assert {tuple(link) for link in draft.links} == {
+        ("handled_by", "symbol:shop.orders.read_order"),
+        ("uses_model", "symbol:shop.models.Order"),
+        ("uses_model", "entity:shop.models.Order"),
+        ("depends_on", "symbol:shop.deps.session"),
+    }
+
+
+def test_the_text_is_what_a_person_wants_to_read():
+    draft = contracts(SHOP).artifacts("contract")["api:GET /api/orders/{order_id}"].draft
+    assert draft.text.splitlines() == [
+        "GET /api/orders/{order_id}",
+        "One order.",
+        "Handled by shop.orders.read_order (fastapi).",
+        (
+            "Parameters: order_id (path, int, required); expand (query, bool, default False); "
+            'tenant (query, str, default "x").'
+        ),
+        "Responses: 200 Order, 422.",
+        "Tags: orders.",
+        "Depends on: shop.deps.session.",
+    ]
+
+
+def test_no_path_or_line_is_in_a_body():
+    moved = {**SHOP, "shop/orders.py": "# a comment above\n\n" + ORDERS.lstrip()}
+    before, after = contracts(SHOP), contracts(moved)
+    assert before.ids_of() == after.ids_of()
+    assert ".py" not in str(before.body("api:GET /api/orders/{order_id}"))
+
+
+def test_a_router_that_is_included_twice_gives_two_routes():
+    twice = SHOP["shop/main.py"] + "    app.include_router(orders.router, prefix='/old')\n"
+    assert keys({**SHOP, "shop/main.py": twice}) == [
+        "api:GET /api/orders/{order_id}",
+        "api:GET /old/orders/{order_id}",
+    ]
+
+
+def test_a_path_that_comes_twice_in_one_file_is_counted():
+    again = ORDERS + "\n\n@router.get('/{order_id}')\ndef again(order_id: str): ...\n"
+    assert keys({**SHOP, "shop/orders.py": again}) == [
+        "api:GET /api/orders/{order_id}",
+        "api:GET /api/orders/{order_id}~2",
+    ]
+
+
+def test_a_path_that_two_files_serve_names_the_module_of_the_second():
+    files = {
+        **SHOP,
+        "shop/zz.py": """
+            from fastapi import APIRouter
+
+            router = APIRouter()
+
+            @router.get("/orders/{order_id}")
+            def other(order_id: int): ...
+        """,
+        "shop/main.py": SHOP["shop/main.py"]
+        + "    from shop import zz\n    app.include_router(zz.router, prefix='/api')\n",
+    }
+    assert keys(files) == ["api:GET /api/orders/{order_id}", "api:GET /api/orders/{order_id}#shop.zz"]
+
+
+def test_a_second_application_names_itself_in_its_keys():
+    files = {
+        **SHOP,
+        "tests/test_app.py": """
+            from fastapi import FastAPI
+
+            app = FastAPI()
+
+            @app.get("/api/orders/{order_id}")
+            def fake(order_id: int): ...
+        """,
+    }
+    assert keys(files) == [
+        "api:GET /api/orders/{order_id}",
+        "api:GET /api/orders/{order_id}@tests.test_app.app",
+    ]
+
+
+def test_a_router_that_nobody_includes_is_said_to_be_unmounted():
+    files = {**SHOP, "shop/main.py": "from fastapi import FastAPI\napp = FastAPI()\n"}
+    [artifact] = contracts(files).artifacts("contract").values()
+    assert artifact.draft.logical_key == "api:GET /orders/{order_id}@shop.orders.router"
+    assert (artifact.draft.body["mounted"], artifact.draft.confidence) == (False, 50)
+
+
+def test_a_prefix_that_is_computed_is_said_to_be_dynamic():
+    main = SHOP["shop/main.py"].replace('"/api"', "compute()")
+    [artifact] = contracts({**SHOP, "shop/main.py": main}).artifacts("contract").values()
+    assert artifact.draft.body["resolution"] == "dynamic"
+    assert artifact.draft.confidence == 60
+    assert "compute()" in artifact.draft.body["path"]
+
+
+def test_a_default_of_the_settings_is_approximate():
+    files = {
+        **SHOP,
+        "shop/config.py": "from pydantic_settings import BaseSettings\n\n\nclass S(BaseSettings):\n"
+        "    API: str = '/v1'\n\n\nsettings = S()\n",
+        "shop/main.py": SHOP["shop/main.py"]
+        .replace('"/api"', 'f"{settings.API}/x"')
+        .replace(
+            "from shop import orders", "from shop import orders\n        from shop.config import settings"
+        ),
+    }
+    [artifact] = contracts(files).artifacts("contract").values()
+    assert artifact.draft.body["path"] == "/v1/x/orders/{order_id}"
+    assert (artifact.draft.body["resolution"], artifact.draft.confidence) == ("approximate", 80)
+
+
+def test_an_include_inside_a_branch_is_conditional():
+    main = SHOP["shop/main.py"].replace("app.include", "if app.debug:\n            app.include")
+    [artifact] = contracts({**SHOP, "shop/main.py": main}).artifacts("contract").values()
+    assert (artifact.draft.body["conditional"], artifact.draft.confidence) == (True, 90)
+
+
+def test_a_dependency_of_another_distribution_is_named_as_unread():
+    source = ORDERS.replace("from shop.deps import session", "from auth_library import session")
+    body = contracts({**SHOP, "shop/orders.py": source}).body("api:GET /api/orders/{order_id}")
+    assert body["unresolved"] == ["parameters of auth_library.session"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from unittest import mock\n\n\n@mock.patch('shop.orders.router')\ndef test(): ...\n",
+        "import os\n\nos.path.join('a', 'urls')\n",
+        "client.get('/orders')\n",
+        "@cache.get('/orders')\ndef f(): ...\n",
+        "class Registry:\n    def route(self, p): ...\n\n\nr = Registry()\n\n\n@r.route('/x')\ndef f(): ...\n",
+    ],
+)
+def test_what_only_looks_like_a_route_is_none(source):
+    assert keys({"shop/__init__.py": "", "shop/x.py": source}) == []
+
+
+def test_a_changed_prefix_links_the_routes_below_it_again_and_nothing_else():
+    files = {**SHOP, "shop/other.py": "from fastapi import FastAPI\n\nother = FastAPI()\n"}
+    before = contracts(files)
+    changed = {**files, "shop/main.py": files["shop/main.py"].replace("/api", "/v2")}
+    after = contracts(changed)
+    assert sorted(after.artifacts("contract")) == ["api:GET /v2/orders/{order_id}"]
+    assert relinked(before, after, {"shop/main.py"}) == {"shop/orders.py"}
+
+
+def relinked(before, after, changed):
+    answers = {(row.kind, row.key): row.answer for row in changed_answers(changed, before.facts, after.facts)}
+    return {
+        path
+        for path, _, kind, key, answer in before.lookups()
+        if path not in changed and answers.get((kind, key), answer) != answer
+    }
+
+
+VARIANTS = {
+    "app/__init__.py": ["", "from app.a import router\nfrom app.b import router as other\n"],
+    "app/main.py": [
+        (
+            "from fastapi import FastAPI\nfrom app import a, b\napp = FastAPI()\napp.include_router(a.router)\n"
+            "app.include_router(b.router, prefix='/b')\n"
+        ),
+        (
+            "from fastapi import FastAPI\nfrom app import router, other\napp = FastAPI()\n"
+            "for r in (router, other):\n    app.include_router(r, prefix='/x')\n"
+        ),
+        (
+            "from fastapi import FastAPI\nfrom app.a import router as first\napp = FastAPI()\n"
+            "app.include_router(first, prefix='/x')\n\n\n@app.get('/x/y')\ndef own(): ...\n"
+        ),
+        "from fastapi import FastAPI\n",
+    ],
+    "app/a.py": [
+        (
+            "from fastapi import APIRouter\nfrom app.models import M\nrouter = APIRouter()\n\n\n@router.get('/y')\n"
+            "def y(m: M): ...\n"
+        ),
+        (
+            "from fastapi import APIRouter\nfrom app import b\nrouter = APIRouter(prefix='/p')\n"
+            "router.include_router(b.router)\n\n\n@router.get('/')\ndef root(): ...\n"
+        ),
+        "from app.b import router\n\n\n@router.post('/y')\ndef y(): ...\n",
+    ],
+    "app/b.py": [
+        "from fastapi import APIRouter\nP = '/y'\nrouter = APIRouter()\n\n\n@router.get(P)\ndef y(): ...\n",
+        (
+            "from fastapi import APIRouter, Depends\nfrom app.models import dep\nrouter = APIRouter(prefix='/y')\n"
+            "\n\n@router.get('')\ndef y(d=Depends(dep)): ...\n"
+        ),
+        "from app.main import app as router\n\n\n@router.get('/x/y')\ndef y(): ...\n",
+    ],
+    "app/models.py": [
+        "from pydantic import BaseModel\n\n\nclass M(BaseModel):\n    x: int\n\n\ndef dep(q: str = ''): ...\n",
+        "class M: ...\n\n\ndef dep(n: int): ...\n",
+        "",
+    ],
+}
+
+
+@st.composite
+def states(draw):
+    paths = draw(st.lists(st.sampled_from(sorted(VARIANTS)), min_size=2, unique=True))
+    return {path: draw(st.sampled_from(VARIANTS[path])) for path in paths}
+
+
+def held(shown):
+    return {
+        linked.path: frozenset((one.artifact_id, frozenset(one.draft.groundings)) for one in linked.artifacts)
+        for linked in shown.linked
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(states(), states())
+def test_after_any_edit_every_file_whose_contracts_differ_is_linked_again(first, second):
+    before, after = contracts(first), contracts(second)
+    changed = {path for path in first.keys() | second.keys() if first.get(path) != second.get(path)}
+    again = relinked(before, after, changed) | changed
+    old, new = held(before), held(after)
+    assert {path for path in old.keys() & new.keys() if old[path] != new[path]} <= again
+
+
+@settings(max_examples=150, deadline=None)
+@given(states())
+def test_keys_are_unique_in_every_state(files):
+    found = [a.draft.logical_key for linked in contracts(files).linked for a in linked.artifacts]
+    assert len(set(found)) == len(found)
