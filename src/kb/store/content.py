@@ -14,7 +14,6 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from kb.errors import GroundingError
 from kb.identity.spans import NORMALIZATION_VERSION
@@ -58,7 +57,11 @@ def _take_keys(
     connection: psycopg.Connection[Any], table: LiteralString, column: LiteralString, count: int
 ) -> list[int]:
     rows = connection.execute(
-        "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)", (table, column, count)
+        # The sequence is looked up once, not for each key.
+        """WITH s AS MATERIALIZED (SELECT pg_get_serial_sequence(%s, %s)::regclass AS keys)
+           SELECT nextval(s.keys) FROM s, generate_series(1, %s)""",
+        (table, column, count),
+        binary=True,
     ).fetchall()
     return [int(row[0]) for row in rows]
 
@@ -66,7 +69,7 @@ def _take_keys(
 def span_keys(connection: psycopg.Connection[Any], span_ids: Iterable[bytes]) -> dict[bytes, int]:
     """The key of each of these spans that is stored."""
     rows = connection.execute(
-        "SELECT span_id, span_pk FROM code_span WHERE span_id = ANY(%s::bytea[])",
+        "SELECT span_id, span_pk FROM code_span WHERE span_id = ANY(%b::bytea[])",
         (list(span_ids),),
         binary=True,
     ).fetchall()
@@ -105,7 +108,7 @@ _ARTIFACT_COLUMNS: Mapping[LiteralString, LiteralString] = {
     "kind": "text",
     "logical_key": "text",
     "title": "text",
-    "body": "jsonb",
+    "body": "bytea",  # JSON is sent as it was sealed
     "text": "text",
     "extractor": "text",
     "extractor_version": "int4",
@@ -143,7 +146,7 @@ def put_artifacts(
 
 def _artifact_keys(connection: psycopg.Connection[Any], artifact_ids: Iterable[bytes]) -> dict[bytes, int]:
     rows = connection.execute(
-        "SELECT artifact_id, artifact_pk FROM artifact WHERE artifact_id = ANY(%s::bytea[])",
+        "SELECT artifact_id, artifact_pk FROM artifact WHERE artifact_id = ANY(%b::bytea[])",
         (list(artifact_ids),),
         binary=True,
     ).fetchall()
@@ -198,7 +201,7 @@ def _artifact_row(artifact: Artifact, key: int) -> tuple[Any, ...]:
         draft.kind,
         draft.logical_key,
         draft.title,
-        Jsonb(draft.body),
+        artifact.body_json,
         draft.text,
         artifact.extractor,
         artifact.extractor_version,
