@@ -70,9 +70,14 @@ def test_a_span_and_an_artifact_are_read_by_the_ids_that_answers_show(server, as
     ],
 )
 def test_what_does_not_exist_is_a_protocol_error_that_says_so(server, uri):
-    with pytest.raises(MCPError) as caught:
-        read(server, uri)
-    assert "Traceback" not in str(caught.value)
+    async def refused(client):
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(uri)
+        return str(caught.value)
+
+    (said,) = ask(server, refused)
+    assert "Traceback" not in said
+    assert "Error reading resource" not in said, "a crash, not an answer"
 
 
 def test_the_four_prompts_lead_through_the_tools_and_quote_their_arguments(server):

@@ -21,8 +21,8 @@ ROUTE = {
 }  # fmt: skip
 
 
-def parameter(name, required, type="str", where="query", **more):
-    return {"name": name, "in": where, "required": required, "type": type, **more}
+def parameter(name, required, kind="str", where="query", **more):
+    return {"name": name, "in": where, "required": required, "type": kind, **more}
 
 
 def with_parameters(*parameters):
