@@ -7,6 +7,7 @@ A third party adds one through the entry-point group `kb.extractors`; the entry 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -48,8 +49,13 @@ def installed_extractors() -> list[Extractor]:
     Raises:
         UsageError: an entry point cannot be loaded, or is no extractor.
     """
-    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    return [_made(_loaded(point), f"{point.name} = {point.value}") for point in points]
+    return [_made(_loaded(point), f"{point.name} = {point.value}") for point in _points()]
+
+
+@cache
+def _points() -> list[EntryPoint]:
+    """Looked for once in a process: it means reading the metadata of every installed distribution."""
+    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
 
 
 def _loaded(point: EntryPoint) -> object:

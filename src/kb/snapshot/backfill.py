@@ -34,7 +34,7 @@ class BackfillReport:
     commits: int = 0
     sealed: int = 0
     already: int = 0
-    seconds: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
     """Per sealed commit, in order."""
 
 
@@ -69,6 +69,7 @@ def backfill(
                 roots=base.roots,
                 jobs=base.jobs,
                 max_blob_bytes=base.max_blob_bytes,
+                report_dirty=False,
                 fetch=False,
             ),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from kb.config import repository_roots
 from kb.errors import UsageError
 from kb.extract.registry import load_extractors
 from kb.git.overlays import worktree_objects
@@ -60,8 +61,8 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         artifacts=snapshot.artifacts,
         gap_count=snapshot.gaps,
         gaps=[GapRow(*gap) for gap in gap_rows],
-        dirty=[] if request.worktree else _not_indexed(repository, commit),
-        seconds=f"{time.monotonic() - started:.1f}",
+        dirty=_not_indexed(repository, commit) if request.report_dirty and not request.worktree else [],
+        seconds=round(time.monotonic() - started, 1),
         notices=notices,
         incremental=incremental,
         parsed_blobs=run.parsed_blobs,
@@ -134,10 +135,22 @@ def recipe_for(repository: Repository, commit: CommitInfo, request: IndexRequest
     recipe = Recipe(
         extractors=load_extractors(),
         scope=scope,
-        roots=request.roots or roots,
+        roots=_flag_roots(request.roots) or roots,
         max_blob_bytes=request.max_blob_bytes,
     )
     return recipe, notices
+
+
+def _flag_roots(roots: tuple[str, ...]) -> tuple[str, ...]:
+    """The caller's roots as paths from the top of the repository.
+
+    Raises:
+        UsageError: one leads out of it.
+    """
+    clean, notices = repository_roots(roots)
+    if notices:
+        raise UsageError(notices[0], hint="a root is a folder of the repository, such as src")
+    return clean
 
 
 def _not_indexed(repository: Repository, commit: CommitInfo) -> list[str]:

@@ -25,6 +25,9 @@ class IndexRequest:
     max_blob_bytes: int = 2 * 1024 * 1024
     worktree: bool = False
     """The uncommitted state of the work tree on top of HEAD instead of a commit."""
+    report_dirty: bool = True
+    """Look for uncommitted changes that the snapshot of HEAD has not: the one step whose cost grows with
+    the repository, because every file of the work tree is looked at."""
     fetch: bool = True
     """Bring a URL's mirror up to date first."""
 
@@ -57,7 +60,7 @@ class IndexReport:
     gaps: list[GapRow]
     dirty: list[str] = field(default_factory=list)
     """Changes of the working tree that are not part of the snapshot."""
-    seconds: str = "0.0"
+    seconds: float = 0.0
     notices: list[str] = field(default_factory=list)
     incremental: bool = False
     parsed_blobs: int = 0

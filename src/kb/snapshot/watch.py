@@ -59,6 +59,7 @@ def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -
                         commitish=commit.sha,
                         jobs=request.jobs,
                         max_blob_bytes=request.max_blob_bytes,
+                        report_dirty=False,
                         fetch=False,
                     ),
                 )

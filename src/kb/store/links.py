@@ -11,7 +11,7 @@ from kb.errors import IntegrityError
 from kb.model.artifacts import LinkedFile
 from kb.store.content import copy_rows, put_artifacts, span_keys
 from kb.store.keys import stored_key
-from kb.store.staging import OPEN, StageTable
+from kb.store.staging import OPEN, StageTable, plan_for
 
 _HOMES = StageTable("stage_home", [("path_id", "int8"), ("extractor", "text")])
 _ENTRIES = StageTable("stage_entry", [("artifact_pk", "int8"), ("path_id", "int8")])
@@ -148,12 +148,16 @@ def replace(
     Returns by how many artifacts the lineage grew (negative where it shrank).
     """
     batch = _Batch(connection, linked)
+    plan_for(connection, len(batch.located))
     homes = {*((one.path, one.extractor) for one in linked), *gone}
     paths = batch.paths | _path_keys(connection, {path for path, _ in homes})
     _HOMES.fill(connection, ((paths[path], extractor) for path, extractor in homes))
     _ENTRIES.fill(connection, batch.entries)
     _LOCATED.fill(connection, batch.located)
+    # Without statistics the planner takes a handful of staged rows for thousands, and reads all of a lineage.
+    connection.execute("ANALYZE stage_home, stage_entry, stage_located")
     _run(connection, _HELD, lineage_id, ordinal)
+    connection.execute("ANALYZE stage_held")
     closed = _run(connection, (_CLOSE_ENTRIES,), lineage_id, ordinal)
     opened = _run(connection, (_OPEN_ENTRIES,), lineage_id, ordinal)
     _run(connection, _RELOCATE, lineage_id, ordinal)
