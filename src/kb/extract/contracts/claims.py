@@ -21,7 +21,8 @@ from kb.structure.facts import Expr
 
 _SHARED_INCLUDES = "includes:shared"
 """Key of a file that includes something in an application or router that it does not make itself."""
-_ANY = "claim:?"
+_UNTOLD = "?"
+_ANY = f"claim:{_UNTOLD}"
 """Key of a file with a path that its own facts do not tell."""
 
 _INCLUDING = frozenset(
@@ -71,7 +72,7 @@ def _claims(found: ContractFacts, site: Site, made: dict[str, Site]) -> Iterator
     for local in _paths(site):
         said = text_of(local)
         if said is None or above is None or site.loops:
-            yield _ANY
+            yield from (_ANY, f"shared:{_UNTOLD}")
             continue
         name = last_of(site.expr)
         below = f"{above}/{normal(said, regex=name in _REGULAR)}"
@@ -162,7 +163,10 @@ class Claims:
 
     def _also_claimed(self, root: Root, above: str, below: str, mark: str) -> bool:
         own = self.linker.file.path
-        sharing = self.linker.who_has(f"shared:{mark}{below}")
+        sharing = {
+            *self.linker.who_has(f"shared:{mark}{below}"),
+            *self.linker.who_has(f"shared:{_UNTOLD}"),
+        }
         if any(path < own and self._registers_below(path, root, (above, below)) for path in sharing):
             return True
         included = self._included_at(root, above)
@@ -180,9 +184,9 @@ class Claims:
         above, below = split
         facts = self.linker.facts(path)
         for site in facts[0].sites if facts is not None else ():
-            if not any(normal(text_of(local) or "") == below for local in _paths(site)):
-                continue
             for place in self.linker.runs(path, site):
+                if not any(normal(self.linker.text(place, local).value) == below for local in _paths(site)):
+                    continue
                 holder = self.routers.holder(place, Expr("name", site.expr.value.rpartition(".")[0]))
                 ways = self.routers.mounts(holder) if holder is not None else ()
                 same = (way for way in ways if (way.root.label or self.primary.label) == root.label)
