@@ -14,12 +14,18 @@ from kb.store.search.binary import SPARSE_DIMENSIONS
 from kb.store.search.members import Bits
 from kb.store.search.postings import K1, B
 from kb.store.search.reading import SearchView
+from kb.store.search.steering import steered
 
 _CANDIDATES = 1000
 """Documents whose exact forward product is computed."""
 
 _WEIGHT_SCALE = 64
 """idf as an integer inside the first stage, where only the order of candidates matters."""
+
+
+_PLAN = {"enable_sort": "off", "work_mem": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0"}
+"""Postings are summed in a hash table: nothing tells the planner how few documents they belong to, and
+it would sort them on disk."""
 
 
 class QueryTerm(NamedTuple):
@@ -145,7 +151,8 @@ def search(
         "members": members.tobytes(),
         "candidates": max(_CANDIDATES, 2 * limit),
     }
-    rows = connection.execute(_FROM_BLOCKS, parameters, binary=True).fetchall()
+    with steered(connection, _PLAN):
+        rows = connection.execute(_FROM_BLOCKS, parameters, binary=True).fetchall()
     return [(int(doc), float(score)) for doc, score in rows]
 
 

@@ -15,11 +15,18 @@ from kb.errors import UsageError
 from kb.store.search.binary import copy_rows, half_vector, int4, int8
 from kb.store.search.members import Bits
 from kb.store.search.reading import SearchView
+from kb.store.search.steering import steered
 
 Vectors = npt.NDArray[np.float32]
 
 INDEX_FROM = 20_000
 """Vectors of a model from which on it gets an HNSW index; below, the exact scan is fast enough."""
+
+
+_PLAN = {"hnsw.iterative_scan": "relaxed_order"} | dict.fromkeys(
+    ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_sort", "jit"), "off"
+)
+"""From the index's next vector to its document, one by one, until there are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +222,7 @@ def nearest(
                  AND get_bit(%(members)s::bytea, d.doc) = 1
                ORDER BY {distance} LIMIT %(limit)s) near ORDER BY distance, doc"""
     ).format(distance=distance, model=sql.Literal(model.model_pk))
-    with connection.transaction():
-        connection.execute(
-            """SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
-                      set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-                      set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
-                      set_config('jit', 'off', true)""",
-            (str(ef_search),),
-        )
+    with steered(connection, _PLAN | {"hnsw.ef_search": str(ef_search)}):
         rows = connection.execute(
             statement,
             {
