@@ -15,6 +15,7 @@ from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.retrieve.select import Selected, select_snapshot
 from kb.retrieve.units import UnitMaker
+from kb.store import locks
 from kb.store.catalog import SnapshotRow
 from kb.store.database import Connection
 from kb.store.parts import Parts
@@ -145,7 +146,8 @@ def open_or_make_view(parts: Parts, connection: Connection, snapshot: SnapshotRo
     if view is None:
         with parts.database.writer() as writer:
             writer.autocommit = True
-            index.catch_up(writer, snapshot.lineage_id)
+            with locks.writing(writer):  # no collector while documents refer to what it may erase
+                index.catch_up(writer, snapshot.lineage_id)
         view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
     if view is None:
         raise NotFoundError(
