@@ -19,7 +19,8 @@ from kb.retrieve.freshness import readers
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.source import parse_lines
 from kb.retrieve.units import line_texts
-from kb.structure.dialects import dialect_of
+from kb.store.serving import spans_of_blob
+from kb.structure.dialects import PARSER_VERSION, dialect_of
 from kb.structure.reader import read_blob
 
 Outcome = Literal["verified", "moved", "changed", "absent"]
@@ -235,6 +236,9 @@ class _Check:
         dialect = dialect_of(file.path)
         if dialect is None:
             return ()
+        stored = spans_of_blob(self.opened.connection, file.oid, dialect, PARSER_VERSION)
+        if stored:
+            return stored
         return read_blob(file.oid, self.repository.read(file.oid), dialect, readers()).occurrences
 
     def _made(

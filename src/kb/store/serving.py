@@ -10,6 +10,8 @@ from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 
+from kb.model.spans import LocatedSpan, Span
+
 _ENTRY: LiteralString = "e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s"
 _FILE: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
 _PLACE: LiteralString = "g.lineage_id = %(lineage)s AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s"
@@ -175,6 +177,29 @@ class SnapshotLists:
             },
         ).fetchall()
         return [SpanPlace(row[0], row[1], bytes(row[2]), *row[3:]) for row in rows]
+
+
+def spans_of_blob(
+    connection: psycopg.Connection[Any], oid: str, dialect: str, parser_version: str
+) -> tuple[LocatedSpan, ...] | None:
+    """The spans of a blob that was parsed once, by their beginning; None where it never was."""
+    parse = connection.execute(
+        """SELECT p.parse_id FROM blob b JOIN parse p USING (blob_id)
+           WHERE b.oid = %s AND p.dialect = %s AND p.parser_version = %s""",
+        (bytes.fromhex(oid), dialect, parser_version),
+    ).fetchone()
+    if parse is None:
+        return None
+    rows = connection.execute(
+        """SELECT c.span_id, c.language, c.kind, c.symbol_path, c.fingerprint, o.n, o.start_byte, o.end_byte,
+                  o.start_line, o.end_line
+           FROM span_occurrence o JOIN code_span c USING (span_pk)
+           WHERE o.parse_id = %s ORDER BY o.start_byte, o.end_byte DESC, c.span_id""",
+        parse,
+    ).fetchall()
+    return tuple(
+        LocatedSpan(Span(bytes(row[0]), row[1], row[2], row[3], bytes(row[4])), *row[5:]) for row in rows
+    )
 
 
 def holders_of_artifact(connection: psycopg.Connection[Any], prefix: str) -> list[tuple[int, int]]:
