@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from kb.extract.contracts.facts import JOIN, URLCONF, ContractFacts, Site, last_of
 from kb.extract.contracts.place import DYNAMIC
 from kb.extract.contracts.route import Root, Route
-from kb.extract.contracts.routers import Inclusion, Routers
+from kb.extract.contracts.routers import Holder, Inclusion, Routers
 from kb.extract.contracts.templates import from_angles, from_braces, from_regex
 from kb.extract.expressions import argument, keywords, last, positional, text_of
 from kb.structure.facts import Expr
@@ -71,14 +71,14 @@ def _claims(found: ContractFacts, site: Site, made: dict[str, Site]) -> Iterator
     above = _contained(found, site)
     for local in _paths(site):
         said = text_of(local)
-        if said is None or above is None or site.loops:
-            yield from (_ANY, f"shared:{_UNTOLD}")
-            continue
         name = last_of(site.expr)
+        maker = made.get(site.expr.value.rpartition(".")[0])
+        if said is None or above is None or site.loops:
+            yield f"shared:{_UNTOLD}" if maker is None and _has_receiver(site) else _ANY
+            continue
         below = f"{above}/{normal(said, regex=name in _REGULAR)}"
         mark = _MOUNTED if name in ("mount", "Mount") or _is_include(site) else ""
-        maker = made.get(site.expr.value.rpartition(".")[0])
-        if maker is None and "." in site.expr.value and name not in _ENTRIES:
+        if maker is None and _has_receiver(site):
             yield f"shared:{mark}{normal(below)}"
             continue
         given = keywords(maker.expr) if maker is not None else {}
@@ -94,6 +94,11 @@ def _claims(found: ContractFacts, site: Site, made: dict[str, Site]) -> Iterator
         elif maker is not None and last_of(maker.expr) == "Namespace":
             named = text_of(argument(maker.expr, "name", 0)) or ""
             yield f"claim:{normal(f'{named}/{below}')}"
+
+
+def _has_receiver(site: Site) -> bool:
+    """Whether the call is a method of what it registers on (`app.get`), not an element of a list."""
+    return "." in site.expr.value and last_of(site.expr) not in _ENTRIES
 
 
 def _is_include(site: Site) -> bool:
@@ -140,6 +145,7 @@ class Claims:
         self.primary = primary
         self._below: dict[str, dict[str, list[tuple[Expr, Inclusion]]]] = {}
         self._targets: dict[tuple[str, str], frozenset[str]] = {}
+        self._shared: dict[str, list[tuple[str, Holder]]] = {}
         self._contested: dict[tuple[str, str], bool] = {}
 
     def qualifier(self, route: Route) -> str:
@@ -182,17 +188,27 @@ class Claims:
     def _registers_below(self, path: str, root: Root, split: tuple[str, str]) -> bool:
         """Whether a file registers a path on what it did not make, at the same prefix of the same root."""
         above, below = split
-        facts = self.linker.facts(path)
-        for site in facts[0].sites if facts is not None else ():
-            for place in self.linker.runs(path, site):
-                if not any(normal(self.linker.text(place, local).value) == below for local in _paths(site)):
-                    continue
-                holder = self.routers.holder(place, Expr("name", site.expr.value.rpartition(".")[0]))
-                ways = self.routers.mounts(holder) if holder is not None else ()
+        for local, holder in self._shared_by(path):
+            if local == below:
+                ways = self.routers.mounts(holder)
                 same = (way for way in ways if (way.root.label or self.primary.label) == root.label)
                 if any(normal(way.prefix.value) == above for way in same):
                     return True
         return False
+
+    def _shared_by(self, path: str) -> list[tuple[str, Holder]]:
+        """What a file registers, and on which holder that another file makes."""
+        if path not in self._shared:
+            found: list[tuple[str, Holder]] = []
+            facts = self.linker.facts(path)
+            for site in facts[0].sites if facts is not None else ():
+                for place in self.linker.runs(path, site) if _has_receiver(site) else ():
+                    holder = self.routers.holder(place, Expr("name", site.expr.value.rpartition(".")[0]))
+                    if holder is not None:
+                        texts = (self.linker.text(place, local) for local in _paths(site))
+                        found.extend((normal(text.value), holder) for text in texts)
+            self._shared[path] = found
+        return self._shared[path]
 
     def _included_at(self, root: Root, above: str) -> frozenset[str]:
         """Files whose routers or lists are reached from the root at exactly this prefix."""

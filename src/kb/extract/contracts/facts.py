@@ -26,6 +26,8 @@ _BRANCHES = frozenset({"if_statement", "elif_clause", "else_clause", "conditiona
 _COMPREHENSIONS = frozenset({"list_comprehension", "generator_expression", "set_comprehension"})
 _ADDING = frozenset({"append", "extend", "insert"})
 _LISTISH = re.compile(r"patterns|routes|urls", re.IGNORECASE)
+_COMMON = frozenset({"register", "include"})
+"""Words of the vocabulary that many files have for other reasons."""
 _URL_WORDS = frozenset({"path", "re_path", "url", "include"})
 _CALLEE = re.compile(r"((?:\w+\.)*(\w+))\(")
 RETURNED = "<return>"
@@ -97,7 +99,8 @@ class Vocabulary:
     def __init__(self, callees: Iterable[str], decorators: Iterable[str]) -> None:
         self.callees = frozenset(callees)
         self.decorators = frozenset(decorators)
-        self._markers = tuple(sorted({name.encode() for name in self.callees if len(name) > 6}))
+        telling = {name for name in self.callees if len(name) > 6} - _COMMON
+        self._markers = tuple(sorted(name.encode() for name in telling | {"django.urls", "django.conf.urls"}))
         self._words = re.compile(
             rb"\b(?:" + b"|".join(sorted(name.encode() for name in self.callees)) + rb")\s*\("
         )
