@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kb.cli.render.words import short_sha
 from kb.cli.terminal import dim, one_line, strong, warning
-from kb.model.served import Provenance
-from kb.retrieve.diff import Change, DiffAnswer
-from kb.retrieve.history import HistoryAnswer
+
+if TYPE_CHECKING:
+    from kb.model.served import Provenance
+    from kb.retrieve.diff import Change, DiffAnswer
+    from kb.retrieve.history import HistoryAnswer
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 _MOST_IN_MARKDOWN = 200
