@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -45,6 +47,12 @@ code = run(sys.argv[1:])
 print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
 sys.exit(code)
 """
+
+
+def _shell(arguments: str) -> subprocess.CompletedProcess[str]:
+    """Python with arguments and redirections as a shell makes them."""
+    command = f"{shlex.quote(sys.executable)} {arguments}"
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
 
 
 def _run_fresh(*arguments: str, environment: dict[str, str] | None = None, **options):
@@ -227,6 +235,33 @@ def test_a_reader_that_leaves_early_is_no_failure_and_no_noise():
         shown = process.stderr.read()
         process.wait(timeout=30)
     assert (process.returncode, shown) == (0, b"")
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_streams_that_the_caller_closed_are_no_defect(streams):
+    done = _shell(f"-m kb --version {streams}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("arguments", ["--help", "serve --help", "nosuch --json"])
+def test_a_full_disk_under_stdout_is_one_line_and_no_traceback(arguments):
+    done = _shell(f"-m kb {arguments} >/dev/full")
+    assert done.returncode in {1, 2}
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[0] in {
+        "kb: error: No space left on device",
+        "kb: error: No such command 'nosuch'.",
+    }
+
+
+def test_what_the_machine_refuses_names_the_place_and_is_no_defect(fail_with, capsys):
+    fail_with(PermissionError(13, "Permission denied", "/nowhere/kb"))
+    assert run(["fail"]) == 1
+    _, err = capsys.readouterr()
+    assert err.splitlines()[0] == "kb: error: /nowhere/kb: Permission denied"
+    assert "KB_HOME" in err
+    assert "defect" not in err
 
 
 def test_a_command_may_choose_its_exit_code(monkeypatch):

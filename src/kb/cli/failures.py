@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from dataclasses import dataclass, field
 
 import click
 
-from kb.cli.output import ReaderGoneError, print_document, silence_stdout
+from kb.cli.output import ReaderGoneError, flush, print_document, silence_stdout
 from kb.cli.terminal import one_line
 from kb.errors import KbError
 
 INTERRUPTED = 130
+REFUSALS = {
+    errno.ENOSPC: "free some space and run the command again",
+    errno.EDQUOT: "free some space and run the command again",
+    errno.EROFS: "kb keeps its data in KB_HOME; name a folder that can be written",
+    errno.EACCES: "kb keeps its data in KB_HOME; name a folder that can be written",
+    errno.EPERM: "kb keeps its data in KB_HOME; name a folder that can be written",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), or use fewer --jobs",
+    errno.ENFILE: "raise the limit of open files (ulimit -n), or use fewer --jobs",
+}
+"""What the machine refuses is no defect of kb; errno -> what to do."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,9 @@ def describe(error: BaseException) -> Failure:
         return Failure("UsageError", error.format_message(), 2)
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return Failure("Interrupted", "interrupted; what was sealed before is unchanged", INTERRUPTED)
+    if isinstance(error, OSError) and error.errno in REFUSALS:
+        where = f"{error.filename}: " if error.filename else ""
+        return Failure("SystemError", f"{where}{error.strerror}", 1, REFUSALS[error.errno])
     return Failure(
         "InternalError",
         f"{type(error).__name__}: {error}",
@@ -59,8 +73,12 @@ def report(failure: Failure, *, as_json: bool) -> None:
             print_document(
                 "error", {"error": {**fields, "exit_code": failure.exit_code, "data": failure.data}}
             )
-        except ReaderGoneError:
+        except (ReaderGoneError, OSError):
             silence_stdout()
+    try:
+        flush()
+    except (ReaderGoneError, OSError):
+        silence_stdout()
     if failure.help_page:
         click.echo(failure.help_page, err=True)
         return

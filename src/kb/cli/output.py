@@ -62,7 +62,9 @@ def jsonable(value: object) -> Any:
 
 
 def flush() -> None:
-    """Writes what stdout still holds, so that a closed pipe is noticed here and not at exit."""
+    """Writes what stdout still holds, so that a closed pipe or a full disk is noticed here and not at exit."""
+    if sys.stdout is None:  # the caller closed it
+        return
     try:
         sys.stdout.flush()
     except BrokenPipeError as error:
@@ -71,6 +73,8 @@ def flush() -> None:
 
 def silence_stdout() -> None:
     """Points stdout at nothing, so that the interpreter's last flush does not complain."""
+    if sys.stdout is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

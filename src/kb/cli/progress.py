@@ -9,6 +9,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from kb.cli.terminal import is_terminal
+
 
 class TerminalProgress:
     """Called with (stage, done, total) as work goes on; draws one line per stage, gone at the end."""
@@ -22,7 +24,7 @@ class TerminalProgress:
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
-            disable=not sys.stderr.isatty(),
+            disable=not is_terminal(sys.stderr),
         )
 
     def __enter__(self) -> Self:

@@ -12,16 +12,21 @@ import click
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def wants_color(stream: IO[Any]) -> bool:
+def wants_color(stream: IO[Any] | None) -> bool:
     """True for a terminal, unless NO_COLOR is set to anything or TERM says it cannot."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return stream.isatty()
+    return is_terminal(stream)
+
+
+def is_terminal(stream: IO[Any] | None) -> bool:
+    """Whether the stream is a terminal; one that the caller closed (`2>&-`) is None, and none."""
+    return stream is not None and stream.isatty()
 
 
 def is_interactive() -> bool:
     """Whether a question can be asked: both ends are a terminal."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def printable(text: str) -> str:

@@ -16,7 +16,7 @@ Examples:
 """
 
 
-@click.command("gc", epilog=_EXAMPLES)
+@click.command("gc", short_help="Drop old snapshots and what only they needed.", epilog=_EXAMPLES)
 @click.option(
     "--keep-last",
     type=click.IntRange(min=0),

@@ -13,7 +13,7 @@ from kb.cli.output import print_document, print_lines
 from kb.errors import UsageError
 
 
-@click.command("introspect")
+@click.command("introspect", short_help="Ask an app for its own contract, in a sandbox.")
 @click.argument("target")
 @click.option(
     "--repo",

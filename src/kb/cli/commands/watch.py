@@ -10,7 +10,7 @@ from kb.cli.render.index import index_lines
 from kb.cli.terminal import one_line
 
 
-@click.command("watch")
+@click.command("watch", short_help="Follow a branch: index its newest commit, again and again.")
 @click.argument("repo", metavar="REPO")
 @click.option(
     "--branch", metavar="COMMIT-ISH", help="What to follow. Default: HEAD, whichever branch it is on."
