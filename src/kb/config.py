@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -175,18 +175,20 @@ class RepositoryConfig:
             elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                 notices.append(f"kb.toml: {key} is not a list of strings: ignored")
             elif key == "roots":
-                settings[key] = _roots(value, notices)
+                settings[key], outside = repository_roots(value)
+                notices += [f"kb.toml: {one}: ignored" for one in outside]
             else:
                 settings[key] = tuple(value)
         return cls(**settings), tuple(notices)
 
 
-def _roots(values: list[str], notices: list[str]) -> tuple[str, ...]:
-    roots = []
+def repository_roots(values: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Folders as paths from the top of the repository ("" is the top), and a complaint for each that is outside."""
+    roots, complaints = [], []
     for value in values:
         path = PurePosixPath(value)
         if path.is_absolute() or ".." in path.parts or "\0" in value:
-            notices.append(f"kb.toml: root {value!r} is not inside the repository: ignored")
+            complaints.append(f"root {value!r} is not inside the repository")
         else:
             roots.append("" if str(path) == "." else str(path))
-    return tuple(dict.fromkeys(roots))
+    return tuple(dict.fromkeys(roots)), complaints

@@ -409,3 +409,52 @@ def test_gc_says_what_it_would_drop_and_then_drops_it(kb, shop):
     assert out.splitlines()[:2] == ["dropped 1 snapshot; 1 stays", f"  shop  {old[:12]}"]
     assert kb("gc", "--all-ages", "--newer-than", "3")[0] == 2
     assert kb("gc", "--repo", "absent")[0] == 3
+
+
+@pytest.mark.parametrize("name", ["", " ", "-x", "a\nb", "\x1b[31m", " a", "x" * 201])
+def test_a_name_that_no_command_line_could_say_is_refused(kb, shop, name):
+    assert kb("index", shop.folder, f"--name={name}")[0] == 2
+    assert kb("index", shop.folder)[0] == 0
+    code, _, err = kb("repo", "rename", "shop", "--", name)
+    assert code == 2
+    assert "is no name for a repository" in err
+    assert kb("repo", "list")[1].startswith("shop ")
+
+
+def test_a_folder_whose_name_is_none_gets_one_that_is(kb, tmp_path):
+    repo = GitRepo(tmp_path / "-odd\n\x1bname").write("a.py", "x = 1\n").commit()
+    assert kb("index", repo.folder)[0] == 0
+    assert [
+        row["name"] for row in _document(kb("repo", "list", "--json"), "kb.repo.list/1")["repositories"]
+    ] == ["odd__name"]
+
+
+@pytest.mark.parametrize("target", ["", "  "])
+def test_a_blank_target_shows_nothing(kb, shop, target):
+    kb("index", shop.folder)
+    assert kb("show", target)[0] == 2
+
+
+def test_show_leads_with_the_definition_and_leaves_the_passage_for_last(kb, shop):
+    kb("index", shop.folder)
+    units = _document(kb("show", "shop/orders.py:10", "--json"), "kb.show/1")["units"]
+    kinds = [unit["kind"] for unit in units]
+    assert kinds[0] == "symbol"
+    assert kinds.index("passage") == len(kinds) - kinds.count("passage")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--root=../elsewhere", "--root=/etc", "--include=", "--exclude= ", "--include=a/**/b/**/c/**/d/**"],
+)
+def test_a_root_or_pattern_that_can_mean_nothing_is_a_usage_error(kb, shop, option):
+    assert kb("index", shop.folder, option)[0] == 2
+    assert "nothing is indexed yet" in kb("status")[1]
+
+
+def test_a_blank_repository_is_a_usage_error(kb):
+    assert kb("index", "")[0] == 2
+
+
+def test_seconds_are_a_number_in_json(kb, shop):
+    assert isinstance(_document(kb("index", shop.folder, "--json"), "kb.index/1")["seconds"], float)

@@ -39,7 +39,7 @@ def _report(**changes) -> IndexReport:
         "artifacts": 27,
         "gap_count": 0,
         "gaps": [],
-        "seconds": "0.4",
+        "seconds": 0.4,
     }
     return IndexReport(**(fields | changes))
 

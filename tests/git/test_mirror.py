@@ -314,3 +314,45 @@ def test_a_remote_that_does_not_answer_is_given_up_at_the_timeout(
     finally:
         handler.stalls.set()
     assert not [path for path in (home / "mirrors").iterdir() if path.is_dir()]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "said"),
+    [
+        (
+            "ssh: connect to host forge port 22: Connection refused\nfatal: Could not read from remote repository.\n",
+            "ssh: connect to host forge port 22: Connection refused",
+        ),
+        (
+            "Host key verification failed.\nfatal: Could not read from remote repository.\n",
+            "Host key verification failed.",
+        ),
+        (
+            "fatal: unable to connect to forge:\nforge[0: 192.0.2.1]: errno=Connection refused\n",
+            "fatal: unable to connect to forge: forge[0: 192.0.2.1]: errno=Connection refused",
+        ),
+        ("remote: not here\nfatal: repository not found\n", "remote: not here"),
+        ("", "git failed"),
+    ],
+)
+def test_the_line_of_gits_complaint_that_says_why_is_the_one_that_is_shown(
+    complaint: str, said: str, home: Path, tmp_path: Path, monkeypatch
+):
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{complaint}END\nexit 128\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+    with pytest.raises(RepositoryError) as failure:
+        Repository.open("ssh://git@forge/shop.git", home)
+    assert str(failure.value) == f"cannot fetch ssh://git@forge/shop: {said}"
+
+
+def test_an_unknown_commit_of_a_remote_is_told_with_the_url_and_not_with_the_mirrors_folder(
+    made: GitRepo, home: Path
+):
+    remote = Repository.open(f"file://{made.folder}", home)
+    with pytest.raises(NotFoundError) as failure:
+        remote.resolve("nosuch")
+    assert str(failure.value) == f"no commit 'nosuch' in the repository file://{made.folder}"
+    assert failure.value.hint == f"list its names with: git ls-remote file://{made.folder}"

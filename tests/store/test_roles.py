@@ -133,6 +133,7 @@ def test_an_unreachable_server_is_one_line_without_the_password() -> None:
     said = f"{caught.value} {caught.value.hint} {caught.value.data} {database!r}"
     assert "hunter2" not in said
     assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith("/kb: Connection refused")
     assert caught.value.__cause__ is None
 
 

@@ -54,6 +54,7 @@ FIXED_SETTINGS = (
 )
 CREDENTIAL_HELPER = '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$KB_URL_USERNAME" "$KB_URL_PASSWORD"; }; f'
 LOCK_POLL_SECONDS = 0.05
+EMPTY_COMPLAINT = "fatal: Could not read from remote repository"
 
 
 def mirror_path(home: Path, url: RemoteUrl) -> Path:
@@ -203,9 +204,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             return
 
 
+def _reason(lines: list[str]) -> str:
+    """The line of git's complaint that says why, and the next where it ends in a colon.
+
+    What ssh says comes before git's own "Could not read from remote repository", which says nothing.
+    """
+    telling = [
+        number
+        for number, line in enumerate(lines)
+        if line.startswith(("fatal:", "error:", "remote:", "ssh:")) and not line.startswith(EMPTY_COMPLAINT)
+    ]
+    if not telling:
+        return lines[0] if lines else "git failed"
+    first = telling[0]
+    return " ".join(lines[first : first + 2]) if lines[first].endswith(":") else lines[first]
+
+
 def _refused(url: RemoteUrl, complaint: str) -> RepositoryError:
     lines = [line.strip() for line in url.redact(complaint).splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith(("fatal:", "error:", "remote:"))), "git failed")
+    said = _reason(lines)
     lowered = complaint.lower()
     if "authentication" in lowered or "username" in lowered or "permission denied" in lowered:
         hint = "check the credentials: an ssh key, a credential helper, or user:token@ in the URL"

@@ -26,16 +26,23 @@ class ObjectStore:
     """Opens the repository at `git_dir` on first use, once per process and thread.
 
     libgit2's handles must not cross a fork and are not shared between threads; both open their own.
-    `overlay` is a folder of objects in front of the repository's (see `kb.git.worktree`).
+    `overlay` is a folder of objects in front of the repository's (see `kb.git.worktree`); `url` is what
+    the repository is a mirror of.
     """
 
-    def __init__(self, git_dir: Path, overlay: Path | None = None) -> None:
+    def __init__(self, git_dir: Path, overlay: Path | None = None, url: str | None = None) -> None:
         self.git_dir = git_dir
+        self.url = url
         self.overlay = overlay
         self._opened = threading.local()
 
-    def __reduce__(self) -> tuple[type[ObjectStore], tuple[Path, Path | None]]:
-        return (ObjectStore, (self.git_dir, self.overlay))
+    def __reduce__(self) -> tuple[type[ObjectStore], tuple[Path, Path | None, str | None]]:
+        return (ObjectStore, (self.git_dir, self.overlay, self.url))
+
+    @property
+    def shown(self) -> str:
+        """What people know the repository by: its URL, or its git directory."""
+        return self.url or str(self.git_dir)
 
     @property
     def handle(self) -> pygit2.Repository:

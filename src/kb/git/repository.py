@@ -46,7 +46,7 @@ class Repository:
         self.overlay = overlay
         self._git_dir = git_dir
         self._common_dir = common_dir
-        self._store = ObjectStore(git_dir, overlay)
+        self._store = self._new_store()
 
     @classmethod
     def open(
@@ -62,6 +62,8 @@ class Repository:
             RepositoryError: no repository there, it cannot be read, or fetching failed.
             NotFoundError: `fetch` is off and there is no mirror.
         """
+        if not str(where).strip():
+            raise UsageError("a blank names no repository", hint="give a path (. is this folder) or a URL")
         remote = _remote(where)
         if remote is not None:
             return cls._open_remote(remote, home, fetch=fetch, timeout=timeout)
@@ -104,7 +106,10 @@ class Repository:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        self._store = ObjectStore(self._git_dir, self.overlay)
+        self._store = self._new_store()
+
+    def _new_store(self) -> ObjectStore:
+        return ObjectStore(self._git_dir, self.overlay, self.location if self.is_remote else None)
 
     def __repr__(self) -> str:
         return f"Repository({self.location!r})"

@@ -16,6 +16,7 @@ from kb.model.commits import CommitInfo, Head
 
 SHORT_SHA = re.compile(r"[0-9a-fA-F]{4,40}\Z")
 LONGEST_COMMITISH = 1000
+_LIST_NAMES = "list its names with: git branch --all; git tag"
 
 
 def resolve(store: ObjectStore, commitish: str = "HEAD") -> CommitInfo:
@@ -97,7 +98,7 @@ def _peel(store: ObjectStore, commitish: str, named: pygit2.Object) -> pygit2.Co
         target = named.peel(None) if named.type == ObjectType.TAG else named
     except (pygit2.GitError, LookupError, ValueError) as error:
         raise NotFoundError(
-            f"what '{_shown(commitish)}' stands for is not in the repository {store.git_dir}",
+            f"what '{_shown(commitish)}' stands for is not in the repository {store.shown}",
             hint=MISSING_HINT if store.incomplete else f"check it with: git -C {store.git_dir} fsck",
         ) from error
     if target.type != ObjectType.COMMIT:
@@ -120,16 +121,16 @@ def _unresolved(store: ObjectStore, commitish: str, error: Exception) -> Excepti
     unborn = store.handle.head_is_unborn
     if unborn and re.match(r"(HEAD|@)(?![\w./-])", commitish):
         return RepositoryError(
-            f"the repository {store.git_dir} has no commit yet: its HEAD is unborn",
+            f"the repository {store.shown} has no commit yet: its HEAD is unborn",
             hint="commit something first, or name a branch that has commits",
         )
     if store.incomplete:
         return NotFoundError(
-            f"no commit '{_shown(commitish)}' in the repository {store.git_dir}", hint=MISSING_HINT
+            f"no commit '{_shown(commitish)}' in the repository {store.shown}", hint=MISSING_HINT
         )
     return NotFoundError(
-        f"no commit '{_shown(commitish)}' in the repository {store.git_dir}",
-        hint="list its names with: git branch --all; git tag",
+        f"no commit '{_shown(commitish)}' in the repository {store.shown}",
+        hint=f"list its names with: git ls-remote {store.url}" if store.url else _LIST_NAMES,
     )
 
 
@@ -138,7 +139,7 @@ def _disambiguate(store: ObjectStore, commitish: str, error: Exception) -> pygit
     if not SHORT_SHA.match(commitish):
         if re.match(r"[0-9a-fA-F]{1,3}\Z", commitish):
             raise NotFoundError(
-                f"no commit '{commitish}' in the repository {store.git_dir}",
+                f"no commit '{commitish}' in the repository {store.shown}",
                 hint="a short SHA needs at least 4 digits",
             ) from error
         raise RepositoryError(f"'{_shown(commitish)}' is ambiguous", hint="write more of the SHA") from error

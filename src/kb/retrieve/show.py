@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from kb.errors import NotFoundError
+from kb.errors import NotFoundError, UsageError
 from kb.model.served import Unit
 from kb.retrieve.select import Selected, select_snapshot
 from kb.retrieve.units import UnitMaker
@@ -44,13 +44,17 @@ def show(parts: Parts, target: str, *, repo: str | None, sha: str | None, source
     hex digits).
 
     Raises:
+        UsageError: the target is blank.
         NotFoundError: nothing by that name; the hint has the nearest names.
     """
+    if not target.strip():
+        raise UsageError("a blank names nothing", hint="name a key, a file, file:line or a span id")
     with parts.database.reader() as connection:
         selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
         stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
         matched, pks = _find(stored, target, selected)
-        rows = stored.by_pk(pks[:_MOST])
+        # A passage repeats in bare words what the other units say in full.
+        rows = sorted(stored.by_pk(pks[:_MOST]), key=lambda row: row.kind == "passage")
     return Shown(
         repository=selected.row.name,
         sha=selected.snapshot.label,

@@ -164,6 +164,8 @@ class Scope:
 
 def pattern_complaint(pattern: str) -> str | None:
     """What is wrong with a gitignore pattern, to follow its name in a sentence; None if nothing is."""
+    if not pattern.strip():
+        return "is blank"
     if len(pattern) > LONGEST_PATTERN:
         return f"is longer than {LONGEST_PATTERN} characters"
     if pattern.count("**") > MOST_DOUBLE_STARS:

@@ -71,8 +71,10 @@ def put_repository(
 ) -> RepositoryRow:
     """The repository at `location`, registered on first sight under a name that is unique.
 
-    A taken default name gets `-2`, `-3`...; a taken name that was asked for is a UsageError.
+    A taken default name gets `-2`, `-3`...; a name that was asked for and is taken, or is none, is a UsageError.
     """
+    if name is not None:
+        _check_name(name)
     with connection.transaction():
         # One registration at a time: names are handed out by looking at those that exist.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('kb.repository'))")
@@ -94,15 +96,35 @@ def put_repository(
         return RepositoryRow(int(row[0]), chosen, location, is_remote)
 
 
+def _check_name(name: str) -> None:
+    """A name can be written on a command line and shown on one line.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not name or name != name.strip() or name.startswith("-") or not name.isprintable() or len(name) > 200:
+        raise UsageError(
+            f"{name[:200]!r} is no name for a repository",
+            hint="a name has 1 to 200 visible characters, no blanks at its ends, and does not begin with '-'",
+        )
+
+
+def _presentable(name: str) -> str:
+    """A folder's name as a repository's: what `_check_name` would refuse is replaced."""
+    visible = "".join(char if char.isprintable() else "_" for char in name).strip().lstrip("-")[:190].strip()
+    return visible or "repository"
+
+
 def _free_name(connection: psycopg.Connection[Any], default_name: str, name: str | None) -> str:
     taken = {str(row[0]) for row in connection.execute("SELECT name FROM repository")}
     if name is not None:
         if name in taken:
             raise UsageError(f"another repository is named {name!r}", hint="choose another --name")
         return name
-    chosen, number = default_name, 2
+    wanted = _presentable(default_name)
+    chosen, number = wanted, 2
     while chosen in taken:
-        chosen, number = f"{default_name}-{number}", number + 1
+        chosen, number = f"{wanted}-{number}", number + 1
     return chosen
 
 
@@ -131,8 +153,9 @@ def rename_repository(connection: psycopg.Connection[Any], old: str, new: str) -
 
     Raises:
         NotFoundError: there is no repository `old`.
-        UsageError: the name `new` is taken.
+        UsageError: the name `new` is taken, or is none.
     """
+    _check_name(new)
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('kb.repository'))")
         if find_repository(connection, name=old) is None:

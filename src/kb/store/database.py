@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -263,8 +264,10 @@ def _prepare(connection: Connection, role: Role) -> None:
 
 
 def _unreachable(url: str, error: psycopg.OperationalError) -> KbError:
-    # libpq joins one attempt per address; the last line has the reason. A password never is in it.
-    reason = str(error).strip().splitlines()[-1].strip()
+    # libpq joins one attempt per address, each with indented advice; the last attempt has the reason, after
+    # what `display_url` says already. A password never is in it.
+    said = [line for line in str(error).strip().splitlines() if not line.startswith("\t")]
+    reason = re.sub(r"^(?:connection (?:failed|is bad): )?connection to server .*? failed: ", "", said[-1])
     return DatabaseError(
         f"cannot connect to {display_url(url)}: {reason}",
         hint="Is the server running, and are host, user and password right?",

@@ -21,7 +21,7 @@ def backfill_lines(report: BackfillReport) -> Iterator[str]:
     """How many commits, how many of them anew, and how long one took."""
     done = f"{counted(report.sealed, 'commit')} indexed, {report.already:,} already were"
     yield f"{strong(one_line(report.repository))}: {done}"
-    seconds = sorted(map(float, report.seconds))
+    seconds = sorted(report.seconds)
     if seconds:
         yield dim(f"  {statistics.median(seconds):.1f} s each in the middle, {seconds[-1]:.1f} s at most")
 

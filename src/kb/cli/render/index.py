@@ -56,7 +56,7 @@ def _accounting(report: IndexReport) -> str:
         f"{report.no_language:,} in no language kb reads",
         f"{report.excluded:,} excluded",
     )
-    return f"{one_line(report.repository)}: {', '.join(parts)}; {report.seconds} s"
+    return f"{one_line(report.repository)}: {', '.join(parts)}; {report.seconds:.1f} s"
 
 
 def _listed(names: Sequence[str]) -> Iterator[str]:
