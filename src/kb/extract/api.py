@@ -42,6 +42,11 @@ class ParseView(Protocol):
         """(start byte, end byte, symbol path) of every definition, decorators included, by (start, -end)."""
         ...
 
+    @property
+    def classes(self) -> Sequence[tuple[str, tree_sitter.Node]]:
+        """(symbol path, `class_definition`) of every class, in source order."""
+        ...
+
     def scope_of(self, node: tree_sitter.Node) -> str:
         """symbol_path of the innermost definition that holds the node; "" at module level."""
         ...

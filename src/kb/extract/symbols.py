@@ -59,7 +59,7 @@ class SymbolsExtractor:
                 found.append(Docstring("", 0, parse.cite(node)))
         if any(item.kind == "class" and item.docstring is not None for item in parse.module.definitions):
             counts: dict[str, int] = {}
-            for symbol_path, body in _classes(parse.root, ""):
+            for symbol_path, body in _classes(parse):
                 n = counts[symbol_path] = counts.get(symbol_path, -1) + 1
                 node = _docstring_node(body)
                 if node is not None:
@@ -71,8 +71,29 @@ class SymbolsExtractor:
         return _FileSymbols(file, world).drafts()
 
 
-def _classes(node: tree_sitter.Node, scope: str) -> Iterator[tuple[str, tree_sitter.Node]]:
+def _classes(parse: ParseView) -> Iterator[tuple[str, tree_sitter.Node]]:
     """(symbol path, body) of every class outside of functions, in source order."""
+    if parse.root.has_error:
+        yield from _classes_below(parse.root, "")
+        return
+    for symbol_path, node in parse.classes:
+        body = node.child_by_field_name("body")
+        if body is not None and ".<locals>." not in symbol_path and _stands_outside(node):
+            yield symbol_path, body
+
+
+def _stands_outside(node: tree_sitter.Node) -> bool:
+    """Whether nothing that holds the class is more than a condition or a class."""
+    holder = node.parent
+    while holder is not None:
+        if holder.type not in _HOLDS_DEFINITIONS:
+            return False
+        holder = holder.parent
+    return True
+
+
+def _classes_below(node: tree_sitter.Node, scope: str) -> Iterator[tuple[str, tree_sitter.Node]]:
+    """The same in a tree with syntax errors, where not every class is a definition."""
     for child in node.named_children:
         if child.type not in _HOLDS_DEFINITIONS:
             continue
@@ -84,7 +105,7 @@ def _classes(node: tree_sitter.Node, scope: str) -> Iterator[tuple[str, tree_sit
             own = (name.text or b"").decode("utf-8", "replace")
             inner = f"{scope}.{own}" if scope else own
             yield inner, body
-        yield from _classes(child, inner)
+        yield from _classes_below(child, inner)
 
 
 def _docstring_node(body: tree_sitter.Node) -> tree_sitter.Node | None:

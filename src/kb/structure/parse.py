@@ -83,6 +83,11 @@ class Parse:
         return self._scopes.ranges if self._root is not None else ()
 
     @property
+    def classes(self) -> Sequence[tuple[str, Node]]:
+        """(symbol path, `class_definition`) of every class, in source order."""
+        return [(one.symbol_path, one.node) for one in self._outline.definitions if one.kind == "class"]
+
+    @property
     def occurrences(self) -> tuple[LocatedSpan, ...]:
         """Every span of the blob, cited ones included, by place."""
         return tuple(sorted(self._located.values(), key=by_place))

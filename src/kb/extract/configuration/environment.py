@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import tree_sitter
 
@@ -52,7 +53,6 @@ _ENV_CASTS = frozenset(
 )
 _ENV_PACKAGES = frozenset({"environs", "environ", "decouple", "starlette.config", "prettyconf"})
 _ENV_MAKERS = frozenset({"Env", "FileAwareEnv", "Config", "AutoConfig"})
-_SETTING = re.compile(rb"\b(\w+)\.([A-Z][A-Z0-9_]+)\b")
 _FLASK = re.compile(rb"\.config\[")
 _ENVIRON = re.compile(rb"\benviron\b")
 
@@ -98,6 +98,13 @@ class Names:
         if last(call.value) in _ENV_MAKERS:
             self.readers.add(entry.name)
             self.schemes[entry.name] = keywords(call)
+
+
+@lru_cache(maxsize=64)
+def _settings_of(owners: frozenset[bytes]) -> re.Pattern[bytes]:
+    """Finds `settings.DEBUG`. It begins with the names themselves: anything else is skipped at once."""
+    names = b"|".join(re.escape(name) for name in sorted(owners) if name.isascii())
+    return re.compile(rb"\b(" + (names or rb"(?!)") + rb")\.([A-Z][A-Z0-9_]+)\b")
 
 
 class Environment:
@@ -237,8 +244,8 @@ class Environment:
     def _django(self) -> Iterator[Read]:
         source = self.parse.source
         owners = {name.encode() for name in self.names.settings}
-        for match in _SETTING.finditer(source):
-            if match.group(1) in owners and source[match.start() - 1 : match.start()] != b".":
+        for match in _settings_of(frozenset(owners)).finditer(source):
+            if source[match.start() - 1 : match.start()] != b".":
                 node = self.parse.root.descendant_for_byte_range(match.start(), match.end())
                 if node is not None and node.type == "attribute" and node.end_byte == match.end():
                     yield from self._setting("django", match.group(2).decode(), node)
