@@ -123,9 +123,10 @@ def _sealed(draft: ArtifactDraft, extractor: Extractor) -> Artifact:
 
 
 def _is_without_nul(draft: ArtifactDraft) -> bool:
-    if "\0" in draft.text or "\0" in draft.title:
-        return False
-    return not any("\0" in part for link in draft.links for part in link)
+    for _, target in draft.links:
+        if "\0" in target:
+            return False
+    return "\0" not in draft.text and "\0" not in draft.title
 
 
 def _is_clean(text: str) -> bool:

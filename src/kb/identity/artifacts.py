@@ -68,7 +68,13 @@ def _body_digest(draft: ArtifactDraft, body: bytes) -> bytes:
     title, text = draft.title.encode("utf-8"), draft.text.encode("utf-8")
     confidence = str(draft.confidence).encode("ascii")
     once = sorted(set(draft.links)) if len(draft.links) > 1 else draft.links
-    links = b"".join([_FIELDS[part] for link in once for part in link])
+    links = b"".join(
+        [
+            _FIELDS[relation] + _length(len(key)) + key
+            for relation, target in once
+            for key in (target.encode("utf-8"),)
+        ]
+    )
     # `digest_fields` written out: every artifact of a repository passes here.
     return hashlib.sha256(
         b"".join(
@@ -148,7 +154,7 @@ def _made_by(extractor: str, version: int, prompt_version: str | None, model_id:
 
 
 class _Fields(dict[str, bytes]):
-    """Text -> the encoded field of it, for words that come again: kinds, roles, relations, keys."""
+    """Text -> the encoded field of it, for words that come again: kinds, roles, relations."""
 
     def __missing__(self, text: str) -> bytes:
         if len(self) >= _MOST_WORDS:
@@ -157,7 +163,7 @@ class _Fields(dict[str, bytes]):
         return field
 
 
-_MOST_WORDS = 10_000
+_MOST_WORDS = 1000
 _FIELDS = _Fields()
 _DIGEST = _length(_SPAN_ID)
 """The length in front of a digest."""
