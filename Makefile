@@ -10,10 +10,10 @@ unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test demo bench docs clean
+.PHONY: help setup check format test demo bench conformance docs clean
 
 help:  ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .uv/bin/uv:
 	@scripts/bring-uv >/dev/null
@@ -40,6 +40,9 @@ demo: setup  ## Index this repository and look around
 bench: setup  ## Run the benchmarks (fetches Django's sources; minutes)
 	@set -e; for file in $$(grep -l '__name__ == "__main__"' evals/bench/*.py); do \
 		$(BIN)/python -m evals.bench.$$(basename $$file .py); done
+
+conformance: setup  ## Hold the MCP server against the public suite (fetches it from npm; a minute)
+	UV="$(UV)" $(BIN)/python -m evals.mcp_conformance
 
 docs: setup  ## Regenerate docs/cli.md from the commands
 	$(BIN)/python -m kb.cli.reference docs/cli.md

@@ -158,7 +158,10 @@ def unknown_file(opened: Opened, path: str) -> NotFoundError:
     found = [*stored.paths_like(name, 20), *(stored.paths_like(stem, 20) if stem else [])]
     if not found:  # spelled wrong: what lies beside it, or begins alike
         folder = path.rpartition("/")[0]
-        found = [*stored.paths_like(f"{folder}/", 100), *stored.paths_like(stem[: max(2, len(stem) // 2)], 100)]
+        found = [
+            *stored.paths_like(f"{folder}/", 100),
+            *stored.paths_like(stem[: max(2, len(stem) // 2)], 100),
+        ]
     near = difflib.get_close_matches(path, dict.fromkeys(found), n=_NEAR, cutoff=0.0)
     return NotFoundError(
         f"unknown file: {opened.selected.row.name} has no {path[:200]!r} at {opened.snapshot.label[:12]}",
