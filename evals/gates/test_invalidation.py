@@ -18,6 +18,7 @@ from kb.snapshot import extend
 from kb.store.database import Database
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts, index, state_of
+from tests.snapshot.test_versions import bumped, by_extractor
 
 pytestmark = pytest.mark.gate("invalidation.exact")
 
@@ -219,3 +220,19 @@ def test_who_is_linked_is_who_changed_or_whose_recorded_answers_did(
 def _blobs(repo: GitRepo) -> dict[str, str]:
     rows = [line.split(maxsplit=3) for line in repo.git("ls-tree", "-r", "HEAD").splitlines()]
     return {path: oid for _, _, oid, path in rows}
+
+
+@pytest.mark.parametrize("name", ["passages", "surface"])
+def test_an_extractors_new_version_renews_its_artifacts_and_no_others(
+    database: Database, shop: GitRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    parts = TestParts(database, tmp_path / "home")
+    index(parts, shop)
+    before = by_extractor(parts, shop.sha())
+    bumped(monkeypatch, name)
+    index(parts, shop)
+    after = by_extractor(parts, shop.sha())
+    assert len(after[name]) == len(before[name]) > 0
+    assert after[name].isdisjoint(before[name])
+    others = before.keys() - {name}
+    assert {other: after[other] for other in others} == {other: before[other] for other in others}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from kb.extract.layout import FORMS, may_be_python, stem_of
 from kb.model.spans import FactRow, SpanKey
 from kb.store.facts import FileAt, LineageFacts
 from kb.structure.facts import MODULE_SOURCE, ModuleFacts, decode_payload, decode_span_table
@@ -65,8 +66,9 @@ class StoredFacts:
             for parse_id in wanted:
                 self._raw[parse_id, source] = found.get(parse_id)
 
-    def prefetch(self, paths: Iterable[str], sources: Iterable[str]) -> None:
+    def prefetch(self, paths: Collection[str], sources: Iterable[str]) -> None:
         """Reads the fact rows of some files in a few queries, before they are asked for one by one."""
+        self.look_up(paths)
         parse_ids = [file.parse_id for path in paths if (file := self.file(path)) is not None]
         for source in sources:
             self._fetch(source, parse_ids)
@@ -77,9 +79,24 @@ class StoredFacts:
 
     def file(self, path: str) -> FileAt | None:
         """The file at `path` with its parse, None if the snapshot has none."""
-        if path not in self._files and not self._complete:
-            self._files[path] = self._facts.file(path)
+        if path not in self._files:
+            self.look_up([path])
         return self._files.get(path)
+
+    def look_up(self, paths: Iterable[str]) -> None:
+        """Reads which of the paths there are files at, in one query, before they are asked for one by one."""
+        if self._complete:
+            return
+        # Whoever asks for one form of a module asks for the others next.
+        asked = {
+            form
+            for path in paths
+            for form in (path, *(stem_of(path) + end for end in FORMS if may_be_python(path)))
+            if form not in self._files
+        }
+        if asked:
+            self._files |= dict.fromkeys(asked)
+            self._files |= {file.path: file for file in self._facts.files_at(asked)}
 
     def has_path(self, path: str) -> bool:
         """Whether the snapshot has a file at `path`."""

@@ -48,10 +48,9 @@ class LineageFacts:
         """Every file, by path."""
         return self._files("", {})
 
-    def file(self, path: str) -> FileAt | None:
-        """The file at `path`."""
-        found = self._files("AND p.path = %(path)s", {"path": path})
-        return found[0] if found else None
+    def files_at(self, paths: Iterable[str]) -> list[FileAt]:
+        """Those of the paths that there are files at, by path."""
+        return self._files("AND p.path = ANY(%(paths)s::text[])", {"paths": list(paths)})
 
     def _files(self, condition: LiteralString, parameters: Mapping[str, Any]) -> list[FileAt]:
         rows = self._connection.execute(
