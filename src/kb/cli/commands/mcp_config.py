@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 
 import click
 
@@ -42,4 +43,6 @@ def command(*, client: str | None, url: str | None, as_json: bool) -> None:
 
 def _program() -> str:
     """Full path of the `kb` that runs now: clients start it without a shell's PATH."""
-    return shutil.which(sys.argv[0]) or shutil.which("kb") or "kb"
+    found = shutil.which(sys.argv[0]) or shutil.which("kb")
+    # A client starts it from wherever it likes: a relative path would not be found.
+    return str(Path(found).absolute()) if found else "kb"
