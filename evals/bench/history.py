@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from evals.bench.index_django import raw_parse
+from evals.bench.index_django import cpu_seconds, raw_parse
 from evals.bench.servers import BenchParts, bench_parts
 from kb.errors import RepositoryError
 from kb.git.repository import Repository
@@ -36,6 +36,7 @@ def main() -> None:
     arguments.add_argument(
         "--rebuilds", type=int, default=10, help="commits that are compared with a clean index"
     )
+    arguments.add_argument("--first-parent", action="store_true", help="the branch's own line only")
     arguments.add_argument("--jobs", type=int, default=0)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="kb-bench-") as scratch:
@@ -49,7 +50,8 @@ def main() -> None:
                 print(f"not measured: no path was given, and {PUBLIC} cannot be fetched ({error})")
                 sys.exit(0)
             tip = repository.resolve(options.tip)
-            commits = list(repository.log(tip.sha))[-(options.commits + 1) :]
+            past = list(repository.log(tip.sha, first_parent=options.first_parent))
+            commits = past[-(options.commits + 1) :]
             Bench(parts, clean, where, commits, options.jobs).run(options.rebuilds)
 
 
@@ -73,7 +75,10 @@ class Bench:
         counts = f"{report.files} files, {report.spans} spans, {report.artifacts} artifacts"
         print(f"full index of the first: {full:.2f} s ({counts})")
         one = self.size()
+        cpu = cpu_seconds()
         seconds = self.history(rest)
+        cpu = cpu_seconds() - cpu
+        print(f"kb's own CPU: {cpu / len(rest):.3f} s per commit on average, the database's aside")
         last, again = self.index(self.clean, rest[-1], full=True)
         print(f"full index of the last: {again:.2f} s ({last.artifacts} artifacts)")
         median, p95 = statistics.median(seconds), statistics.quantiles(seconds, n=20)[-1]
