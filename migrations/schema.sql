@@ -151,6 +151,20 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.refresh_statistics() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET default_statistics_target TO '20'
+    AS $$
+BEGIN
+    ANALYZE public.path (path_id, path), public.blob (blob_id, oid), public.parse, public.code_span (span_pk, span_id),
+        public.span_occurrence (parse_id, span_pk, n), public.fact (parse_id, source, version), public.fact_key,
+        public.artifact (artifact_pk, artifact_id, kind, extractor, logical_key), public.artifact_edge,
+        public.artifact_derived_from, public.snapshot_file, public.snapshot_entry, public.grounding_location,
+        public.lookup (lineage_id, path_id, extractor, kind, key);
+END
+$$;
+
 CREATE FUNCTION public.truncate_is_refused() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -961,6 +975,9 @@ REVOKE ALL ON FUNCTION public.artifact_left_is_grounded() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION public.ensure_vector_index(model integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION public.ensure_vector_index(model integer) TO kb_writer;
+
+REVOKE ALL ON FUNCTION public.refresh_statistics() FROM PUBLIC;
+GRANT ALL ON FUNCTION public.refresh_statistics() TO kb_writer;
 
 GRANT SELECT,INSERT,DELETE ON TABLE public.artifact TO kb_writer;
 GRANT SELECT ON TABLE public.artifact TO kb_reader;

@@ -525,9 +525,25 @@ ALTER TABLE artifact ENABLE ALWAYS TRIGGER artifact_in_use;
 ALTER TABLE parse ENABLE ALWAYS TRIGGER parse_in_use;
 """
 
+# Only an owner may analyze a table. After a bulk run the planner would otherwise take every table for a
+# small one until the server gets to it by itself. A small sample does: keys are spread evenly.
+STATISTICS = """
+CREATE FUNCTION refresh_statistics() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET default_statistics_target = 20 AS $body$
+BEGIN
+    ANALYZE public.path (path_id, path), public.blob (blob_id, oid), public.parse, public.code_span (span_pk, span_id),
+        public.span_occurrence (parse_id, span_pk, n), public.fact (parse_id, source, version), public.fact_key,
+        public.artifact (artifact_pk, artifact_id, kind, extractor, logical_key), public.artifact_edge,
+        public.artifact_derived_from, public.snapshot_file, public.snapshot_entry, public.grounding_location,
+        public.lookup (lineage_id, path_id, extractor, kind, key);
+END
+$body$;
+"""
+
 # The writer adds and (for gc) deletes; it changes only what is not content-addressed.
 GRANTS = """
-REVOKE ALL ON FUNCTION artifact_left_is_grounded() FROM PUBLIC;
+REVOKE ALL ON FUNCTION artifact_left_is_grounded(), refresh_statistics() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION refresh_statistics() TO kb_writer;
 GRANT USAGE ON SCHEMA public TO kb_writer, kb_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO kb_writer, kb_reader;
 GRANT INSERT, DELETE ON repository, recipe, path, commit_ref, branch_ref, blob, parse, code_span,
@@ -563,13 +579,23 @@ DROP TABLE lookup, grounding_location, snapshot_entry, snapshot_file, snapshot, 
     code_span, parse, blob, branch_ref, commit_ref, path, recipe, repository;
 DROP FUNCTION artifact_inserted_is_grounded, artifact_left_is_grounded, truncate_is_refused,
     new_groundings_refer, new_entries_refer, deleted_spans_are_unused, deleted_artifacts_are_unused,
-    deleted_parses_are_unused, must_be_read_committed;
+    deleted_parses_are_unused, must_be_read_committed, refresh_statistics;
 """
 
 
 def upgrade() -> None:
     op.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    for script in (ROLES, REPOSITORIES, CONTENT, SNAPSHOTS, GROUNDING, REFERENCES, GRANTS, READ_ONLY):
+    for script in (
+        ROLES,
+        REPOSITORIES,
+        CONTENT,
+        SNAPSHOTS,
+        GROUNDING,
+        REFERENCES,
+        STATISTICS,
+        GRANTS,
+        READ_ONLY,
+    ):
         op.execute(script)
 
 

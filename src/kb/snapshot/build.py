@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from kb.snapshot import faults
 from kb.snapshot.run import Run
-from kb.snapshot.workers import Crew, chunked, crew
+from kb.snapshot.workers import Crew, chunked
 from kb.store import collisions, locks, manifest
 from kb.store.catalog import SnapshotRow
 from kb.store.manifest import FileRow
+from kb.store.staging import refresh_statistics
 from kb.structure.dialects import PARSER_VERSION
 
 _LINK_BYTES = 600_000
 _LINK_FILES = 96
+_MANY_FILES = 200
+"""From how many files on the tables are worth a look before the queries that seal and that follow."""
 
 
 def build(run: Run, *, replacing: bool) -> SnapshotRow:
@@ -22,7 +25,7 @@ def build(run: Run, *, replacing: bool) -> SnapshotRow:
     """
     files = run.plan(run.repository.files(run.commit))
     run.cover(files)
-    with crew(run.spec(), run.jobs) as workers:
+    with run.crew() as workers:
         run.parse_missing(files, workers)
         lineage_id = manifest.new_lineage(run.connection, run.row.repository_id, run.recipe_id)
         faults.point("lineage_made")
@@ -70,6 +73,8 @@ def _fill(run: Run, files: list[FileRow], workers: Crew, lineage_id: int) -> Non
 
 def _seal(run: Run, lineage_id: int, *, replacing: bool) -> bool:
     run.progress("seal", 0, 1)
+    if run.linked_files >= _MANY_FILES:
+        refresh_statistics(run.connection)
     with run.connection.transaction():
         collisions.settle_all(run.connection, lineage_id, 0)
         counts = manifest.count_all(run.connection, lineage_id, 0)

@@ -15,7 +15,6 @@ from kb.snapshot import faults
 from kb.snapshot.facts import StoredFacts
 from kb.snapshot.plan import storable
 from kb.snapshot.run import Run
-from kb.snapshot.workers import crew
 from kb.store import collisions, links, locks, manifest
 from kb.store.catalog import SnapshotRow
 from kb.store.facts import LineageFacts, homes_asking
@@ -52,7 +51,7 @@ def extend(run: Run) -> SnapshotRow | None:
         if len(difference.paths) > max(tip.files * _MOST, 1):
             return None
         run.cover(difference.files)
-        with crew(run.spec(), run.jobs) as workers:
+        with run.crew() as workers:
             run.parse_missing(difference.files, workers)
         manifest.put_paths(run.connection, difference.paths)
         with run.connection.transaction():
@@ -109,6 +108,7 @@ def _apply(run: Run, difference: Difference) -> None:
         LineageFacts(connection, lineage_id, difference.tip.ordinal, versions), preload=False
     )
     after = StoredFacts(LineageFacts(connection, lineage_id, ordinal, versions), preload=False)
+    before.look_up(difference.paths)
     parsed_before = {path for path in difference.paths if before.dialect(path) is not None}
     counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
         manifest.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
@@ -123,6 +123,7 @@ def _apply(run: Run, difference: Difference) -> None:
     )
     counts = counts.plus(manifest.count_files(connection, lineage_id, ordinal, difference.paths))
     faults.point("files_stored")
+    after.look_up(difference.paths)
     homes = _homes_to_link(run, difference, before, after)
     linked = _link(run, homes, after)
     run.linked_files = len({one.path for one in linked})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from kb.git.repository import Repository
@@ -12,7 +13,7 @@ from kb.snapshot import faults
 from kb.snapshot.plan import plan_files
 from kb.snapshot.recipe import Recipe
 from kb.snapshot.requests import Progress, silent
-from kb.snapshot.workers import Crew, WorkSpec, chunked
+from kb.snapshot.workers import Crew, WorkSpec, chunked, crew
 from kb.store.blobs import coverage_id, missing_parses
 from kb.store.catalog import RepositoryRow, SnapshotRow, put_commit, snapshots, worktree_snapshot
 from kb.store.database import Connection, Database
@@ -43,9 +44,9 @@ class Run:
     linked_homes: int = 0
     coverage: dict[str, int] = field(default_factory=dict)
 
-    def spec(self) -> WorkSpec:
-        """What this run's workers need to know."""
-        return WorkSpec(
+    def crew(self) -> AbstractContextManager[Crew]:
+        """Workers for this run; a task that is too small for processes is done here, on its connection."""
+        spec = WorkSpec(
             database=self.database,
             repository=self.repository,
             coverage=self.coverage,
@@ -54,6 +55,7 @@ class Run:
             roots=self.recipe.roots,
             max_blob_bytes=self.recipe.max_blob_bytes,
         )
+        return crew(spec, self.jobs, (self.connection, self.recipe.extractors))
 
     def plan(self, files: Iterable[TreeFile]) -> list[FileRow]:
         """Tree entries as rows of the manifest."""

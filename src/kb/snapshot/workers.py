@@ -19,19 +19,24 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kb.errors import KbError
+from kb.extract.api import Extractor
 from kb.extract.layout import Layout
 from kb.extract.linking import Linker
 from kb.extract.registry import load_extractors
 from kb.git.repository import Repository
 from kb.snapshot.facts import StoredFacts
 from kb.store.blobs import ParseKey, put_parsed
-from kb.store.database import Database
+from kb.store.database import Connection, Database
 from kb.store.facts import LineageFacts
 from kb.store.links import put_fresh
 from kb.structure.decode import Limits
 from kb.structure.reader import read_blob
 
 ResultT = TypeVar("ResultT")
+
+
+Own = tuple[Connection, Sequence[Extractor]]
+"""What a process has at hand: its connection and its extractors."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +54,28 @@ class WorkSpec:
 
 
 class Worker:
-    """Does tasks of one run in one process, on one database connection."""
+    """Does tasks of one run in one process, on one database connection.
 
-    def __init__(self, spec: WorkSpec) -> None:
+    Args:
+        spec: the run.
+        own: connection (in autocommit mode) and extractors of this process; made anew where it is None.
+    """
+
+    def __init__(self, spec: WorkSpec, own: Own | None = None) -> None:
         self.spec = spec
-        self.extractors = load_extractors(spec.extractor_ids)
-        self.connection = spec.database.connect("kb_writer")
-        self.connection.autocommit = True
+        self._borrowed = own is not None
+        if own is not None:
+            self.connection, self.extractors = own
+        else:
+            self.extractors = load_extractors(spec.extractor_ids)
+            self.connection = spec.database.connect("kb_writer")
+            self.connection.autocommit = True
         self._world: tuple[tuple[int, int], StoredFacts, Linker] | None = None
 
     def close(self) -> None:
-        """Ends the connection."""
-        self.connection.close()
+        """Ends the connection, if it is the worker's."""
+        if not self._borrowed:
+            self.connection.close()
 
     def parse(self, keys: Sequence[ParseKey]) -> int:
         """Parses and stores blobs; the number of them."""
@@ -122,8 +137,9 @@ def _run(task: str, arguments: tuple[Any, ...]) -> int:
 class Crew:
     """Runs tasks in `jobs` processes, or in this one where the work is too small to start any."""
 
-    def __init__(self, spec: WorkSpec, jobs: int) -> None:
+    def __init__(self, spec: WorkSpec, jobs: int, own: Own) -> None:
         self._spec = spec
+        self._own = own
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
         self._local: Worker | None = None
@@ -146,7 +162,7 @@ class Crew:
         self, task: str, batches: Sequence[tuple[Any, ...]], on_done: Callable[[int, int], None]
     ) -> int:
         if self._local is None:
-            self._local = Worker(self._spec)
+            self._local = Worker(self._spec, self._own)
         total = 0
         for index, arguments in enumerate(batches):
             done: int = getattr(self._local, task)(*arguments)
@@ -203,9 +219,15 @@ class Crew:
 
 
 @contextmanager
-def crew(spec: WorkSpec, jobs: int) -> Iterator[Crew]:
-    """A crew that is gone when the block is left, at once where it is left by an error."""
-    workers = Crew(spec, jobs)
+def crew(spec: WorkSpec, jobs: int, own: Own) -> Iterator[Crew]:
+    """A crew that is gone when the block is left, at once where it is left by an error.
+
+    Args:
+        spec: the run.
+        jobs: how many processes.
+        own: what this process works with where it does the tasks itself.
+    """
+    workers = Crew(spec, jobs, own)
     try:
         yield workers
     except BaseException:

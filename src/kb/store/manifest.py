@@ -16,7 +16,7 @@ from psycopg import sql
 
 from kb.errors import IntegrityError
 from kb.store.locks import is_orphaned, own_lineage
-from kb.store.staging import OPEN, StageTable
+from kb.store.staging import OPEN, StageTable, plan_for
 
 
 class FileRow(NamedTuple):
@@ -244,14 +244,19 @@ def count_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
 def count_files(
     connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, paths: Iterable[str]
 ) -> SealCounts:
-    """What the files at `paths` add to the counts at an ordinal (artifacts aside)."""
+    """What the files at `paths` add to the counts at an ordinal (artifacts aside).
+
+    In the caller's transaction, whose statements are planned for as many rows from here on.
+    """
+    wanted = list(paths)
+    plan_for(connection, len(wanted))
     files = connection.execute(
         """WITH f AS (SELECT f.status, f.parse_id FROM unnest(%(paths)s::text[]) AS c (path)
                       JOIN path p USING (path)
                       JOIN snapshot_file f ON f.path_id = p.path_id AND f.lineage_id = %(lineage)s
                        AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s)"""
         + _COUNT_FILES,
-        {"lineage": lineage_id, "ordinal": ordinal, "paths": list(paths)},
+        {"lineage": lineage_id, "ordinal": ordinal, "paths": wanted},
     ).fetchone()
     assert files is not None
     return SealCounts(*files)
