@@ -141,7 +141,7 @@ def read_user_file(path: Path) -> dict[str, Any]:
         if os.environ.get("KB_CONFIG"):
             raise UsageError(f"KB_CONFIG names {path}, which does not exist") from None
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None

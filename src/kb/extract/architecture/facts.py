@@ -136,11 +136,13 @@ def read_ini(parse: ParseView) -> ArchitectureFacts:
         parser.read_string(text)
     except configparser.Error:
         return ArchitectureFacts()  # the dependencies extractor says that the file cannot be read
-    sections = _sections(text)
+    # Lines as spans count them: str.splitlines would also split at form feeds and U+2028.
+    numbered = [line.decode("utf-8") for line in parse.source.splitlines()]
+    sections = _sections(numbered)
     contracts, scripts = [], []
     for section in parser.sections():
         options = dict(parser.items(section))
-        start, end = sections.get(section, (1, text.count("\n") + 1))
+        start, end = sections.get(section, (1, len(numbered)))
         if section.startswith(_CONTRACT):
             identity = section.removeprefix(_CONTRACT)
             name = options.get("name", identity)
@@ -152,29 +154,30 @@ def read_ini(parse: ParseView) -> ArchitectureFacts:
                 for line in _lines(declared):
                     name, _, target = (part.strip() for part in line.partition("="))
                     span = parse.cite_lines(
-                        *_line_of(text, line, start, end), "entry_point", f"{group}.{name}"
+                        *_line_of(numbered, line, start, end), "entry_point", f"{group}.{name}"
                     )
                     scripts.append(Script(group, name, target, span))
     roots = _root_packages(dict(parser.items("importlinter"))) if parser.has_section("importlinter") else ()
     return ArchitectureFacts(contracts=tuple(contracts), scripts=tuple(scripts), root_packages=roots)
 
 
-def _sections(text: str) -> dict[str, tuple[int, int]]:
+def _sections(lines: list[str]) -> dict[str, tuple[int, int]]:
     """First and last line of each section."""
     found: dict[str, tuple[int, int]] = {}
     name, start, last = "", 0, 0
-    for number, line in enumerate([*text.splitlines(), "["], 1):
+    for number, line in enumerate([*lines, "["], 1):
         if line.startswith("["):
             if name:
                 found[name] = (start, last)
-            name, start = line.strip()[1:-1], number
+            header = configparser.RawConfigParser.SECTCRE.match(line.strip())
+            name, start = header["header"] if header else "", number
         if line.strip():
             last = number
     return found
 
 
-def _line_of(text: str, wanted: str, start: int, end: int) -> tuple[int, int]:
-    for number, line in enumerate(text.splitlines(), 1):
+def _line_of(lines: list[str], wanted: str, start: int, end: int) -> tuple[int, int]:
+    for number, line in enumerate(lines, 1):
         if start <= number <= end and line.strip().endswith(wanted):
             return number, number
     return start, end

@@ -9,7 +9,7 @@ from typing import Any
 
 from kb.extract.api import ParseView
 from kb.extract.dependencies.facts import Declared, DependencyFacts, Included, Unread, parse_requirement
-from kb.extract.dependencies.toml_lines import Path, TomlScanner
+from kb.extract.dependencies.toml_lines import DEEPEST, Path, TomlScanner
 from kb.extract.distributions import normalise
 from kb.structure.facts import SpanRef
 
@@ -57,11 +57,17 @@ class TomlManifest(Manifest):
 
     def __init__(self, parse: ParseView, form: str) -> None:
         super().__init__(parse, form)
-        self.places = TomlScanner(self.text).scan().places
+        scanner = TomlScanner(self.text).scan()
+        self.places = scanner.places
+        self.data: dict[str, Any] = {}
+        if not parse.source.strip():  # empty, or blanks that TOML does not know: nothing to cite
+            return
+        if scanner.too_deep:
+            self.unread.append(Unread(f"nested deeper than {DEEPEST} levels", self.whole()))
+            return
         try:
-            self.data: dict[str, Any] = tomllib.loads(self.text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            self.data = {}
+            self.data = tomllib.loads(self.text)
+        except (ValueError, RecursionError) as error:  # also what `int` says of a number of 5,000 digits
             self.unread.append(Unread(f"not valid TOML: {error}", self.whole()))
 
     def lines_of(self, path: Path, value: str | None = None) -> tuple[int, int]:

@@ -16,6 +16,10 @@ _PLAIN = re.compile(r"[^\s,\]}#]+(?: \d{2}:[^\s,\]}#]+)?")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b", '"': '"', "\\": "\\"}
 
 
+DEEPEST = 64
+"""Levels of values inside values, and parts of a key; real documents have a handful of either."""
+
+
 class Place(NamedTuple):
     """A value's text (a string's value, anything else as written) and its lines, 1-based inclusive."""
 
@@ -29,6 +33,10 @@ class TomlError(ValueError):
     """The scanner does not understand the document here."""
 
 
+class TooDeepError(TomlError):
+    """Values or keys are nested deeper than any real document; reading on costs the square of the depth."""
+
+
 class TomlScanner:
     """Reads a document once; `places` has every leaf value by its path, `tables` every header's line."""
 
@@ -38,7 +46,10 @@ class TomlScanner:
         self.line = 1
         self.places: dict[Path, Place] = {}
         self.tables: dict[Path, int] = {}
+        self.too_deep = False
+        """The document is deeper than `DEEPEST`: it is not for `tomllib` either, which recurses on it."""
         self._arrays: dict[Path, int] = {}
+        self._depth = 0
 
     def scan(self) -> TomlScanner:
         """Itself, with every place found before the first thing that it does not understand."""
@@ -49,6 +60,8 @@ class TomlScanner:
                     table = self._header()
                 else:
                     self._pair(table)
+        except TooDeepError:
+            self.too_deep = True
         except (ValueError, IndexError):
             return self
         return self
@@ -118,6 +131,8 @@ class TomlScanner:
             self._skip(newlines=False)
             if self._peek() != ".":
                 return parts
+            if len(parts) >= DEEPEST:
+                raise TooDeepError("key")
             self._advance()
 
     def _pair(self, table: Path) -> None:
@@ -131,12 +146,13 @@ class TomlScanner:
         if char in ('"', "'"):
             value = self._string()
             self.places[path] = Place(value, start, self.line, is_string=True)
-        elif char == "[":
+        elif char and char in "[{":
             self._advance()
-            self._array(path)
-        elif char == "{":
-            self._advance()
-            self._inline(path)
+            self._depth += 1
+            if self._depth > DEEPEST:
+                raise TooDeepError("value")
+            (self._array if char == "[" else self._inline)(path)
+            self._depth -= 1
         else:
             match = _PLAIN.match(self.text, self.at)
             if match is None:
