@@ -6,6 +6,7 @@ and the database themselves, and write what they made in short transactions of t
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -81,23 +82,25 @@ class Worker:
         """Parses and stores blobs; the number of them."""
         limits = Limits(max_bytes=self.spec.max_blob_bytes)
         batch = []
-        for oid, dialect in keys:
-            data = self.spec.repository.read(oid)
-            readers = [extractor for extractor in self.extractors if dialect in extractor.dialects]
-            batch.append((read_blob(oid, data, dialect, readers, limits), len(data)))
-        put_parsed(self.connection, batch, self.spec.coverage)
+        with _no_collection():
+            for oid, dialect in keys:
+                data = self.spec.repository.read(oid)
+                readers = [extractor for extractor in self.extractors if dialect in extractor.dialects]
+                batch.append((read_blob(oid, data, dialect, readers, limits), len(data)))
+            put_parsed(self.connection, batch, self.spec.coverage)
         return len(batch)
 
     def link(self, lineage_id: int, ordinal: int, paths: Sequence[str]) -> int:
         """Links and stores files of a lineage that this run fills; the number of artifacts."""
         facts, linker = self._linker(lineage_id, ordinal)
-        facts.prefetch(paths, [extractor.id for extractor in self.extractors])
-        linked = [one for path in paths for one in linker.link(path)]
-        with self.connection.transaction():
-            put_fresh(self.connection, linked, lineage_id, ordinal)
-        for extractor in self.extractors:
-            facts.forget(extractor.id)
-        return sum(len(one.artifacts) for one in linked)
+        with _no_collection():
+            facts.prefetch(paths, [extractor.id for extractor in self.extractors])
+            linked = [one for path in paths for one in linker.link(path)]
+            with self.connection.transaction():
+                put_fresh(self.connection, linked, lineage_id, ordinal)
+            for extractor in self.extractors:
+                facts.forget(extractor.id)
+            return sum(len(one.artifacts) for one in linked)
 
     def _linker(self, lineage_id: int, ordinal: int) -> tuple[StoredFacts, Linker]:
         if self._world is None or self._world[0] != (lineage_id, ordinal):
@@ -106,6 +109,18 @@ class Worker:
             layout = Layout(facts, self.spec.roots)
             self._world = ((lineage_id, ordinal), facts, Linker(self.extractors, facts, layout))
         return self._world[1], self._world[2]
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection during one batch, which makes much and leaves little; a fifth of linking's time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 _of_this_process: list[Worker] = []

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from kb.model.spans import ParsedBlob
-from kb.store.content import copy_rows, put_spans
+from kb.store.content import commit_without_waiting, copy_rows, put_spans
 from kb.store.keys import stored_key
 from kb.store.staging import StageTable
 
@@ -92,6 +92,7 @@ def put_parsed(
     `coverage` maps a dialect to the `coverage_id` of the fact sources that were run on its blobs.
     """
     with connection.transaction():
+        commit_without_waiting(connection)
         parses = _put_parses(connection, batch)
         spans = {place.span.span_id: place.span for blob, _ in parses.values() for place in blob.occurrences}
         keys = put_spans(connection, spans)

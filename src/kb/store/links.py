@@ -9,7 +9,7 @@ import psycopg
 
 from kb.errors import IntegrityError
 from kb.model.artifacts import LinkedFile
-from kb.store.content import copy_rows, put_artifacts, span_keys
+from kb.store.content import commit_without_waiting, copy_rows, put_artifacts, span_keys
 from kb.store.keys import stored_key
 from kb.store.staging import OPEN, StageTable, plan_for
 
@@ -103,6 +103,8 @@ def put_fresh(
 ) -> None:
     """Stores linked files of a lineage that holds nothing of them yet, in the caller's transaction.
 
+    Its COMMIT does not wait for the disk; that of the seal does.
+
     Raises:
         IntegrityError: the lineage is gone: whoever ran this was given up for dead.
     """
@@ -111,6 +113,7 @@ def put_fresh(
         "SELECT 1 FROM lineage WHERE lineage_id = %s FOR KEY SHARE", (lineage_id,)
     ).fetchone():
         raise IntegrityError("the lineage that was being filled is gone; nothing was sealed")
+    commit_without_waiting(connection)
     batch = _Batch(connection, linked)
     copy_rows(
         connection,
