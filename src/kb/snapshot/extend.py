@@ -24,6 +24,10 @@ from kb.structure.dialects import PARSER_VERSION
 _MOST = 0.25
 """A difference above this share of the tip's files is no longer worth storing as one."""
 
+_QUESTIONS = 20
+"""What linking a file asks the database, about: with so many files for one of the repository's, reading
+all of the state at once costs less than asking."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -107,7 +111,8 @@ def _apply(run: Run, difference: Difference) -> None:
     before = StoredFacts(
         LineageFacts(connection, lineage_id, difference.tip.ordinal, versions), preload=False
     )
-    after = StoredFacts(LineageFacts(connection, lineage_id, ordinal, versions), preload=False)
+    reader = LineageFacts(connection, lineage_id, ordinal, versions)
+    after = StoredFacts(reader, preload=False)
     before.look_up(difference.paths)
     parsed_before = {path for path in difference.paths if before.dialect(path) is not None}
     counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
@@ -125,7 +130,8 @@ def _apply(run: Run, difference: Difference) -> None:
     faults.point("files_stored")
     after.look_up(difference.paths)
     homes = _homes_to_link(run, difference, before, after)
-    linked = _link(run, homes, after)
+    many = len(homes) * _QUESTIONS > difference.tip.files
+    linked = _link(run, homes, StoredFacts(reader, preload=True) if many else after)
     run.linked_files = len({one.path for one in linked})
     run.linked_homes = len(linked)
     gone = {
@@ -162,7 +168,9 @@ def _homes_to_link(
     for path, extractor in changed_homes(difference.paths, before, after, run.recipe.extractors):
         homes[path].add(extractor)
     answers = changed_answers(difference.paths, before, after, run.recipe.roots)
-    for path, extractor in homes_asking(run.connection, difference.tip.lineage_id, answers):
+    asking = homes_asking(run.connection, difference.tip.lineage_id, answers)
+    after.look_up({path for path, _ in asking})
+    for path, extractor in asking:
         if after.dialect(path) is not None:
             homes[path].add(extractor)
     return homes

@@ -8,12 +8,15 @@ from collections.abc import Collection, Iterable
 from kb.extract.layout import FORMS, may_be_python, stem_of
 from kb.model.spans import FactRow, SpanKey
 from kb.store.facts import FileAt, LineageFacts
+from kb.store.keys import stored_key
 from kb.structure.facts import MODULE_SOURCE, ModuleFacts, decode_payload, decode_span_table
 
 PRELOAD_BYTES = 48 * 1024 * 1024
 """Compressed module facts up to this size are read at once; beyond, file by file as they are asked for."""
 _ROWS = 512
 """Changed files whose rows are kept; of more files they are read again when they are asked for again."""
+_KEYS = 20_000
+"""Rows of a source's inverse keys up to which they are read at once, where the state is."""
 _DECODED = 4096
 """Decoded module facts that are kept."""
 
@@ -35,6 +38,7 @@ class StoredFacts:
         self._raw: dict[tuple[int, str], tuple[bytes, bytes] | None] = {}
         self._decoded: OrderedDict[str, tuple[ModuleFacts, list[SpanKey]]] = OrderedDict()
         self._with_key: dict[tuple[str, str], list[str]] = {}
+        self._keys: dict[str, dict[str, list[str]] | None] = {}
         self._rows: dict[str, list[FactRow]] = {}
         if preload:
             self._load()
@@ -167,6 +171,12 @@ class StoredFacts:
 
     def paths_with_key(self, source: str, key: str) -> list[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted by their bytes."""
+        if self._complete:
+            if source not in self._keys:
+                self._keys[source] = self._facts.keys(source, _KEYS)
+            known = self._keys[source]
+            if known is not None:
+                return known.get(stored_key(key), [])
         if (source, key) not in self._with_key:
             self._with_key[source, key] = self._facts.paths_with_key(source, key)
         return self._with_key[source, key]

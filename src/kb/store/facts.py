@@ -122,6 +122,23 @@ class LineageFacts:
         ).fetchall()
         return [str(row[0]) for row in rows]
 
+    def keys(self, source: str, most: int) -> dict[str, list[str]] | None:
+        """Every stored key of a source with the paths that carry it, sorted; None where there are more rows
+        than `most`."""
+        rows = self._connection.execute(
+            f"""SELECT k.key, p.path FROM fact_key k JOIN snapshot_file f USING (parse_id)
+                JOIN path p USING (path_id)
+                WHERE k.source = %(source)s AND k.version = %(version)s AND f.status = 'parsed' AND {_AT}
+                ORDER BY k.key, p.path LIMIT %(most)s""",
+            {**self._at, "source": source, "version": self._versions.get(source, 0), "most": most + 1},
+        ).fetchall()
+        if len(rows) > most:
+            return None
+        found: dict[str, list[str]] = {}
+        for key, path in rows:
+            found.setdefault(str(key), []).append(str(path))
+        return found
+
     def paths_ending(self, suffix: str) -> list[str]:
         """Paths that are `suffix` or end with `/` and `suffix`, sorted by their bytes."""
         turned = suffix[::-1] + "/"
