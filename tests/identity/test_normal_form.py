@@ -21,6 +21,8 @@ SAME = [
     ("for (x) in z: pass", "for x in z: pass"),
     ("def f():\n return (1, 2)", "def f():\n return 1, 2"),
     ("def f():\n return (x)", "def f():\n return x"),
+    ("a, \\\n  b = f()", "a, b = f()"),
+    ("a[\n1], b = f()", "a[1], b = f()"),
     ("x = (1,)", "x = 1,"),
     ("(a) = v", "a = v"),
     ("(a, b) = v", "a, b = v"),
@@ -202,6 +204,8 @@ DIFFERENT = [
     ("import a.b", "import a"),
     ("import a.b", "from a import b"),
     ("from __future__ import a", "from future import a"),
+    ("a,\nb = f()", "a, b = f()"),
+    ("c,\n# why\nd = f()", "c, d = f()"),
 ]
 
 

@@ -6,6 +6,7 @@ so that a header span changes with the signature alone.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from kb.structure.python import grammar as g
@@ -21,6 +22,7 @@ from kb.structure.python.outline import (
 from kb.structure.python.walk import CLOSE, TUPLE, Handler, Node, Walk, str_item, text_item
 
 _ASSIGNMENTS = frozenset({g.ASSIGNMENT, g.AUGMENTED_ASSIGNMENT})
+_BARE_LISTS = g.kinds("pattern_list", "expression_list")
 _TARGET_LISTS = g.kinds("pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern")
 _MAYBE_TEXT = frozenset({g.STRING, g.CONCATENATED_STRING, g.PARENTHESIZED})
 _MAYBE_LAMBDA = g.LAMBDAS | {g.PARENTHESIZED}
@@ -289,8 +291,22 @@ def _write_assignment(walk: Walk, node: Node, depth: int) -> None:
     if scope.self_name and scope.owner >= 0:
         _note_attributes(walk, children[0], scope)
     walk.out.append(_OPEN[node.kind_id])
+    if children[0].start_point.row != children[0].end_point.row and _runs_on(walk, children[0]):
+        walk.out.append(b"=newline")
     walk.emit(children, depth + 1)
     walk.out.append(CLOSE)
+
+
+def _runs_on(walk: Walk, target: Node) -> bool:
+    """Whether the grammar took two statements for one: after `a,` a line break does not end it for the grammar.
+
+    `a,` and `b = f()` on two lines are a tuple and an assignment, other than `a, b = f()`.
+    """
+    if target.kind_id not in _BARE_LISTS:
+        return False
+    return any(
+        b"\n" in walk.source[one.end_byte : other.start_byte] for one, other in pairwise(target.children)
+    )
 
 
 def _nested_assignment(walk: Walk, node: Node, depth: int) -> None:
