@@ -48,7 +48,9 @@ def of_annotation(text: str) -> Types:
 
 def _of_node(node: ast.expr) -> Types:
     if isinstance(node, ast.Constant):
-        return _of_node(ast.parse(node.value, mode="eval").body) if isinstance(node.value, str) else frozenset()
+        return (
+            _of_node(ast.parse(node.value, mode="eval").body) if isinstance(node.value, str) else frozenset()
+        )
     if isinstance(node, ast.BinOp):
         return _of_node(node.left) | _of_node(node.right)
     name = _last(node)
@@ -69,7 +71,9 @@ def _of_node(node: ast.expr) -> Types:
 def _last(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
         return _last(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", str(getattr(node, "value", "")))
+    return (
+        node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", str(getattr(node, "value", "")))
+    )
 
 
 def _joined(types: Types) -> str:

@@ -151,7 +151,9 @@ def test_fastapi_contracts_say_what_openapi_says(app, what):
         "security": (
             lambda body: {entry["scheme"]: sorted(entry["scopes"]) for entry in body.get("security", [])},
             lambda operation: {
-                name: sorted(scopes) for entry in operation.get("security", []) for name, scopes in entry.items()
+                name: sorted(scopes)
+                for entry in operation.get("security", [])
+                for name, scopes in entry.items()
             },
         ),
         "flags": (
@@ -230,7 +232,9 @@ def django_path(text: str) -> str:
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", text)
 
 
-@pytest.mark.parametrize(("app", "settings"), [("django_site", "config.settings"), ("drf_site", "project.settings")])
+@pytest.mark.parametrize(
+    ("app", "settings"), [("django_site", "config.settings"), ("drf_site", "project.settings")]
+)
 def test_django_contracts_are_the_resolver_s_listing(app, settings):
     expected: dict[str, tuple[set[str], str]] = {}
     for route in said(app, settings).routes:

@@ -21,7 +21,7 @@ class TreeFile(NamedTuple):
 
 
 class FileStatus:
-    """How a file of a snapshot is accounted for: files = parsed + gap + no_language (+ excluded)."""
+    """How a file of a snapshot is accounted for: files = parsed + gap + no_language; excluded beside."""
 
     PARSED = "parsed"
     GAP = "gap"
