@@ -14,7 +14,7 @@ from kb.structure.dialects import PARSER_VERSION
 _LINK_BYTES = 600_000
 _LINK_FILES = 96
 _MANY_FILES = 200
-"""From how many files on the tables are worth a look before the queries that seal and that follow."""
+"""From how many files on it pays to let the planner know how large the tables have become."""
 
 
 def build(run: Run, *, replacing: bool) -> SnapshotRow:
@@ -53,6 +53,8 @@ def _fill(run: Run, files: list[FileRow], workers: Crew, lineage_id: int) -> Non
         )
     faults.point("files_stored")
     parsed = [(file.path, file.size) for file in files if file.dialect is not None]
+    if len(parsed) >= _MANY_FILES:
+        refresh_statistics(run.connection)  # linking asks for files and for keys of facts
     batches = chunked(parsed, _LINK_BYTES, _LINK_FILES)
     linked = 0
 
