@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import httpx
@@ -196,13 +196,18 @@ DRAIN = textwrap.dedent("""
 
 
 def test_at_sigterm_what_is_in_flight_is_answered_before_the_end():
-    with (
-        subprocess.Popen([sys.executable, "-c", DRAIN], stdout=subprocess.PIPE, text=True) as process,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        url = process.stdout.readline().strip()
-        answer = pool.submit(httpx.get, url, timeout=60)
-        assert process.stdout.readline() == "in flight\n"
-        process.send_signal(signal.SIGTERM)
-        assert answer.result().text == "done"
-        assert process.wait(timeout=60) == 0
+    process = subprocess.Popen([sys.executable, "-c", DRAIN], stdout=subprocess.PIPE, text=True)
+    try:
+        port = int(process.stdout.readline().strip().removesuffix("/mcp").rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            assert process.stdout.readline() == "in flight\n"
+            process.send_signal(signal.SIGTERM)
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"done")
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

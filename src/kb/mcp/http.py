@@ -120,6 +120,7 @@ def serve_http(
         raise UsageError(
             f"{address.host}:{address.port} cannot be listened at", hint="is something else there already?"
         ) from None
+    listener.listen(config.backlog)  # who reads the announcement may connect at once
     host = f"[{address.host}]" if ":" in address.host else address.host
     announce(f"http://{host}:{listener.getsockname()[1]}/mcp")
     anyio.run(lambda: _Draining(config, readiness).serve(sockets=[listener]))
