@@ -70,6 +70,7 @@ def backfill(
                 jobs=base.jobs,
                 max_blob_bytes=base.max_blob_bytes,
                 report_dirty=False,
+                search=base.search,
                 fetch=False,
             ),
         )

@@ -22,6 +22,7 @@ from kb.store import gaps, locks, manifest
 from kb.store.catalog import SnapshotRow, put_recipe, put_repository
 from kb.store.database import Connection
 from kb.store.parts import Parts
+from kb.store.search.index import catch_up
 
 
 def index_repository(parts: Parts, request: IndexRequest, progress: Progress = silent) -> IndexReport:
@@ -48,6 +49,8 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
             else:
                 snapshot, incremental = _make(run, full=request.full, replacing=sealed is not None)
             gap_rows = gaps.gaps_at(connection, snapshot.lineage_id, snapshot.ordinal)
+            if request.search:
+                _make_searchable(connection, snapshot, progress)
     return IndexReport(
         repository=run.row.name,
         sha=snapshot.label,
@@ -69,6 +72,13 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         linked_files=run.linked_files,
         linked_homes=run.linked_homes,
     )
+
+
+def _make_searchable(connection: Connection, snapshot: SnapshotRow, progress: Progress) -> None:
+    """The words of a sealed snapshot; whatever happens here, what was sealed stands."""
+    progress("search", 0, 1)
+    catch_up(connection, snapshot.lineage_id)
+    progress("search", 1, 1)
 
 
 def _open(parts: Parts, request: IndexRequest) -> tuple[Repository, CommitInfo]:

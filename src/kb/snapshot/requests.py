@@ -28,6 +28,8 @@ class IndexRequest:
     report_dirty: bool = True
     """Look for uncommitted changes that the snapshot of HEAD has not: the one step whose cost grows with
     the repository, because every file of the work tree is looked at."""
+    search: bool = False
+    """Put the sealed snapshot into the search index too, so that readers can search it at once."""
     fetch: bool = True
     """Bring a URL's mirror up to date first."""
 

@@ -24,6 +24,8 @@ class WatchRequest:
     once: bool = False
     jobs: int = 0
     max_blob_bytes: int = 2 * 1024 * 1024
+    search: bool = False
+    """As in `IndexRequest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -
                         jobs=request.jobs,
                         max_blob_bytes=request.max_blob_bytes,
                         report_dirty=False,
+                        search=request.search,
                         fetch=False,
                     ),
                 )

@@ -71,7 +71,9 @@ def command(
         until=until,
         every=every,
         first_parent=first_parent,
-        options=IndexRequest(repo=repo, jobs=settings.jobs, max_blob_bytes=settings.max_blob_bytes),
+        options=IndexRequest(
+            repo=repo, jobs=settings.jobs, max_blob_bytes=settings.max_blob_bytes, search=True
+        ),
     )
     with open_app(settings) as app, TerminalProgress() as progress:
 

@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     help="The uncommitted state on top of HEAD, untracked files included; replaces the one before.",
 )
 @click.option("--full", is_flag=True, help="Start a new lineage: a clean index, whatever is stored.")
+@click.option(
+    "--no-search",
+    is_flag=True,
+    help="Leave the search index as it is; the next search or embed brings it up to date.",
+)
 @click.option("--fail-on-gaps", is_flag=True, help="Exit 1 when a file, or part of one, could not be read.")
 @click.pass_context
 def command(
@@ -64,6 +69,7 @@ def command(
     roots: tuple[str, ...],
     worktree: bool,
     full: bool,
+    no_search: bool,
     fail_on_gaps: bool,
 ) -> None:
     """Index a repository at a commit.
@@ -89,6 +95,7 @@ def command(
         jobs=settings.jobs,
         full=full,
         worktree=worktree,
+        search=not no_search,
         max_blob_bytes=settings.max_blob_bytes,
     )
     with TerminalProgress() as progress, _opened(settings, progress) as app:

@@ -56,6 +56,7 @@ def command(
         once=once,
         jobs=settings.jobs,
         max_blob_bytes=settings.max_blob_bytes,
+        search=True,
     )
     with open_app(settings) as app:
         for seen in watch(app, request, time.sleep):
