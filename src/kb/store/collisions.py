@@ -8,9 +8,9 @@ What comes out depends on the set of drafts and their homes alone, not on how th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 
@@ -40,7 +40,7 @@ def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: in
            GROUP BY 1 HAVING count(*) > 1""",
         (lineage_id, ordinal, OPEN),
     ).fetchall()
-    return _settle(connection, lineage_id, ordinal, {str(row[0]) for row in rows})
+    return len(_settle(connection, lineage_id, ordinal, {str(row[0]) for row in rows}))
 
 
 def settle_changed(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> int:
@@ -50,36 +50,47 @@ def settle_changed(connection: psycopg.Connection[Any], lineage_id: int, ordinal
                SELECT artifact_pk FROM stage_held WHERE NOT still UNION SELECT artifact_pk FROM stage_entry) t
            JOIN artifact a USING (artifact_pk)"""
     ).fetchall()
-    touched = {_MARK.sub("", str(row[0])) for row in rows}
+    keys = {str(row[0]) for row in rows}
+    touched = {_MARK.sub("", key) for key in keys}
+    # A numbered key that was let go leaves a hole, also where nobody has the first two any more.
+    numbered = {_MARK.sub("", key) for key in keys if _MARK.search(key)}
     claims = _claims(connection, lineage_id, {key for base in touched for key in (base, f"{base}~~2")})
     seen: dict[str, int] = {}
     for claim in claims:
         seen[claim.base] = seen.get(claim.base, 0) + (2 if claim.key != claim.base else 1)
-    return _settle(connection, lineage_id, ordinal, {base for base, weight in seen.items() if weight > 1})
+    renamed = _settle(
+        connection, lineage_id, ordinal, numbered | {base for base, weight in seen.items() if weight > 1}
+    )
+    # What got another key entered just now like what was linked: `manifest.check_changed` looks at it too.
+    connection.execute("INSERT INTO stage_entry (artifact_pk) SELECT unnest(%s::int8[])", (renamed,))
+    return len(renamed)
 
 
-def _settle(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, bases: set[str]) -> int:
-    renamed = 0
+def _settle(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, bases: set[str]) -> list[int]:
+    """Artifacts that stand under another key now."""
+    renamed = []
     for base in sorted(bases):
         claims = sorted(_all_claims(connection, lineage_id, base), key=lambda claim: claim.path.encode())
         for number, claim in enumerate(claims, start=1):
             wanted = base if number == 1 else f"{base}~~{number}"
             if claim.key != wanted:
-                _rename(connection, lineage_id, ordinal, claim, wanted)
-                renamed += 1
+                renamed.append(_rename(connection, lineage_id, ordinal, claim, wanted))
     return renamed
 
 
 def _all_claims(connection: psycopg.Connection[Any], lineage_id: int, base: str) -> list[_Claim]:
-    """Whoever claims `base`, under whatever number: numbers may have holes while a change is under way."""
-    most = 4
-    while True:
-        keys = {base, *(f"{base}~~{number}" for number in range(2, most + 1))}
-        claims = _claims(connection, lineage_id, keys)
-        # Before the change the numbers had no hole, so a gap as long as all claims is the end.
-        if len(claims) * 2 + 2 < most:
-            return claims
-        most *= 4
+    """Whoever claims `base`, under whatever number: there are holes while a change is under way.
+
+    Looks through all of the lineage's tip; it is asked only where files do share a key.
+    """
+    rows = connection.execute(
+        """SELECT DISTINCT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
+           WHERE e.lineage_id = %s AND e.to_ord = %s
+             AND (a.logical_key = %s OR starts_with(a.logical_key, %s))""",
+        (lineage_id, OPEN, base, f"{base}~~"),
+    ).fetchall()
+    claims = _claims(connection, lineage_id, [str(row[0]) for row in rows])
+    return [claim for claim in claims if claim.base == base]
 
 
 def _claims(connection: psycopg.Connection[Any], lineage_id: int, keys: Iterable[str]) -> list[_Claim]:
@@ -95,7 +106,7 @@ def _claims(connection: psycopg.Connection[Any], lineage_id: int, keys: Iterable
 
 def _rename(
     connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, claim: _Claim, key: str
-) -> None:
+) -> int:
     """The same artifact under another key, in the same home and places, from the ordinal on."""
     stored, extractor, version = _stored(connection, claim.artifact_pk)
     draft = replace(stored, logical_key=key)
@@ -118,24 +129,36 @@ def _rename(
              AND p.path = %(path)s""",
         at,
     )
+    # Copies of a file may yield the very same artifact. Each then takes along what stands in its own file
+    # or in no other copy, and leaves to the others what stands in theirs or in none.
+    theirs: LiteralString = """EXISTS (
+        SELECT FROM snapshot_entry e JOIN path h ON h.path_id = e.home_path_id
+        WHERE e.lineage_id = %(lineage)s AND e.artifact_pk = %(old)s AND e.to_ord = %(open)s
+          AND h.path <> %(path)s AND h.path_id = g.path_id)"""
+    needed: LiteralString = """EXISTS (
+        SELECT FROM snapshot_entry e JOIN path h ON h.path_id = e.home_path_id
+        WHERE e.lineage_id = %(lineage)s AND e.artifact_pk = %(old)s AND e.to_ord = %(open)s
+          AND h.path <> %(path)s AND g.path_id <> (SELECT path_id FROM path WHERE path = %(path)s))"""
     connection.execute(
-        """INSERT INTO grounding_location (lineage_id, artifact_pk, span_pk, path_id, n, from_ord, to_ord)
-           SELECT lineage_id, %(new)s, span_pk, path_id, n, %(ordinal)s, %(open)s FROM grounding_location
-           WHERE lineage_id = %(lineage)s AND artifact_pk = %(old)s AND to_ord = %(open)s""",
+        f"""INSERT INTO grounding_location (lineage_id, artifact_pk, span_pk, path_id, n, from_ord, to_ord)
+            SELECT lineage_id, %(new)s, span_pk, path_id, n, %(ordinal)s, %(open)s FROM grounding_location g
+            WHERE lineage_id = %(lineage)s AND artifact_pk = %(old)s AND to_ord = %(open)s AND NOT {theirs}""",
         at,
     )
-    for table in ("snapshot_entry", "grounding_location"):
-        # A row that began at this very ordinal was never true of a snapshot.
-        connection.execute(
-            f"""DELETE FROM {table} WHERE lineage_id = %(lineage)s AND artifact_pk = %(old)s
-                AND to_ord = %(open)s AND from_ord = %(ordinal)s""",
-            at,
-        )
-        connection.execute(
-            f"""UPDATE {table} SET to_ord = %(ordinal)s WHERE lineage_id = %(lineage)s
-                AND artifact_pk = %(old)s AND to_ord = %(open)s""",
-            at,
-        )
+    _end(connection, "grounding_location", f"NOT {needed}", at)
+    _end(
+        connection, "snapshot_entry", "g.home_path_id = (SELECT path_id FROM path WHERE path = %(path)s)", at
+    )
+    return fresh
+
+
+def _end(
+    connection: psycopg.Connection[Any], table: LiteralString, which: LiteralString, at: Mapping[str, Any]
+) -> None:
+    """Closes rows of the old artifact; one that began at this very ordinal was never true of a snapshot."""
+    held: LiteralString = "g.lineage_id = %(lineage)s AND g.artifact_pk = %(old)s AND g.to_ord = %(open)s"
+    connection.execute(f"DELETE FROM {table} g WHERE {held} AND g.from_ord = %(ordinal)s AND {which}", at)
+    connection.execute(f"UPDATE {table} g SET to_ord = %(ordinal)s WHERE {held} AND {which}", at)
 
 
 def _stored(connection: psycopg.Connection[Any], artifact_pk: int) -> tuple[ArtifactDraft, str, int]:

@@ -407,7 +407,9 @@ def check_changed(
     at = {"lineage": lineage_id, "ordinal": ordinal, "paths": list(paths)}
     unlocated = connection.execute(
         """WITH checked AS (
-               SELECT artifact_pk FROM stage_entry
+               SELECT s.artifact_pk FROM stage_entry s
+               JOIN snapshot_entry e ON e.artifact_pk = s.artifact_pk AND e.lineage_id = %(lineage)s
+                AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
                UNION
                SELECT g.artifact_pk FROM unnest(%(paths)s::text[]) AS c (path) JOIN path p USING (path)
                JOIN grounding_location g ON g.lineage_id = %(lineage)s AND g.path_id = p.path_id
