@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -158,9 +158,3 @@ def _clean(value: Any) -> Any:
 def _clean_text(text: str) -> str:
     kept = ("�" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
     return "".join(kept)
-
-
-def link_all(linker: Linker, paths: Iterable[str]) -> Iterable[LinkedFile]:
-    """Every file's links, in the order of the paths."""
-    for path in paths:
-        yield from linker.link(path)

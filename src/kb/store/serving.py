@@ -147,18 +147,6 @@ class SnapshotLists:
         ).fetchall()
         return [Listed(int(row[2]), row[0], row[1], {}) for row in rows]
 
-    def spans_in(self, path: str) -> list[SpanPlace]:
-        """The spans of a file, from its beginning, wider ones first."""
-        rows = self._connection.execute(
-            f"""SELECT p.path, encode(b.oid, 'hex'), c.span_id, c.language, c.kind, c.symbol_path, o.n,
-                       o.start_line, o.end_line
-                FROM path p JOIN snapshot_file f USING (path_id) JOIN blob b USING (blob_id)
-                JOIN span_occurrence o USING (parse_id) JOIN code_span c USING (span_pk)
-                WHERE p.path = %(path)s AND {_FILE} ORDER BY o.start_byte, o.end_byte DESC, c.span_id""",
-            {**self._at, "path": path},
-        ).fetchall()
-        return [SpanPlace(row[0], row[1], bytes(row[2]), *row[3:]) for row in rows]
-
     def places_of_span(self, prefix: str, limit: int) -> list[SpanPlace]:
         """Where spans stand whose id, in hex, starts with `prefix` (8 digits or more), by path and line."""
         rows = self._connection.execute(

@@ -171,16 +171,6 @@ class SnapshotUnits:
         ).fetchall()
         return [int(row[0]) for row in rows]
 
-    def of_kind(self, kind: str) -> list[int]:
-        """Artifacts of a kind, by logical key."""
-        rows = self._connection.execute(
-            """SELECT a.artifact_pk FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
-               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
-                 AND a.kind = %(kind)s ORDER BY a.logical_key""",
-            {**self._at, "kind": kind},
-        ).fetchall()
-        return [int(row[0]) for row in rows]
-
     def file(self, path: str) -> tuple[str, str, str] | None:
         """(blob oid in hex, status, reason) of the file at `path`; None if the snapshot has none."""
         row = self._connection.execute(

@@ -175,14 +175,6 @@ class Definition(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tru
     """For a class: names assigned through `self.` in its methods, source order, unique."""
 
 
-class CallSite(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A call as written (`CallSite`s are made on demand by the extractor that wants them)."""
-
-    expr: Expr
-    span: SpanRef
-    scope: str = ""
-
-
 class ModuleFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
     """What a Python file says by itself; fact source `module`, read by every extractor's `link`."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kb.extract.contracts.facts import JOIN, RETURNED, URLCONF, ContractFacts, Site, last_of
+from kb.extract.contracts.facts import JOIN, RETURNED, URLCONF, Site, last_of
 from kb.extract.contracts.place import EXACT, Found, Linker, Place, Text, scope_around, scopes_outward
 from kb.extract.contracts.route import Root
 from kb.extract.expressions import dotted, last
@@ -517,11 +517,3 @@ def _unknown(inclusion: Inclusion) -> Mount:
     """The way from an application that cannot be told: what is included is taken to be reachable."""
     nobody = Holder(inclusion.path, inclusion.site.scope, "", "", HANDED)
     return Mount(Root("", True, ""), Text("", EXACT), (), (nobody,))
-
-
-def sites_of(facts: ContractFacts, *callees: str) -> Iterator[Site]:
-    """The facts' plain calls of the given names."""
-    wanted = frozenset(callees)
-    for site in facts.sites:
-        if not site.handler and last(site.expr.value) in wanted:
-            yield site
