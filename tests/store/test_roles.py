@@ -192,3 +192,19 @@ def test_a_full_pool_closes_what_it_cannot_keep(database: Database) -> None:
     pool.close()
     assert one.closed
     assert two.closed
+
+
+def test_a_statement_of_the_pool_is_planned_once_and_not_once_a_call(database: Database) -> None:
+    pool = ReaderPool(database, size=1)
+    for name in ("one", "two", "three"):
+        with pool.reader() as connection:
+            connection.execute("SELECT count(*) FROM repository WHERE name = %s", (name,))
+
+    with pool.reader() as connection:
+        rows = connection.execute(
+            """SELECT generic_plans, custom_plans FROM pg_prepared_statements
+               WHERE statement LIKE 'SELECT count(*) FROM repository%%'"""
+        ).fetchall()
+    pool.close()
+
+    assert rows == [(3, 0)]
