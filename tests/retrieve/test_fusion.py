@@ -6,7 +6,7 @@ import pytest
 from kb.retrieve.search_calibration import dense_share, source_of
 from kb.retrieve.search_evidence import FILE_NAMED, NAMED, NAMED_PLAIN, Mentions, own_name
 from kb.retrieve.search_fusion import capped, convex, diversified, min_max, ranked, reciprocal_rank
-from kb.retrieve.search_priors import EXAMPLES, TESTS, path_prior
+from kb.retrieve.search_priors import PathPriors
 from kb.store.search.reading import Document
 
 
@@ -71,15 +71,30 @@ def test_the_own_name_of_a_definition():
 @pytest.mark.parametrize(
     ("path", "query", "within", "expected"),
     [
-        ("tests/test_a.py", "how are orders paid", None, TESTS),
+        ("src/shop/orders.py", "how are orders paid", None, 1.0),
+        ("src/contest.py", "how are orders paid", None, 1.0),
+        ("tests/test_a.py", "how are orders paid", None, 0.5),
         ("tests/test_a.py", "which tests pay orders", None, 1.0),
         ("tests/test_a.py", "how are orders paid", "tests", 1.0),
-        ("docs_src/a.py", "how are orders paid", None, EXAMPLES),
-        ("src/contest.py", "how are orders paid", None, 1.0),
+        ("docs_src/a.py", "how are orders paid", None, 0.5),
+        ("docs_src/a.py", "an example of paying", None, 1.0),
+        ("docs/orders.md", "how are orders paid", None, 0.5),
+        ("docs/orders.md", "why are orders paid twice", None, 1.0),
+        ("docs/orders.md", "how are orders paid", "*.md", 1.0),
+        ("CHANGELOG.md", "how are orders paid", None, 0.25),
+        ("CHANGES.rst", "since which version are orders paid", None, 0.5),
+        ("docs/changelog/3.1.rst", "how are orders paid", None, 0.25),
+        ("shop/changes.py", "how are orders paid", None, 1.0),
+        ("CHANGES", "how are orders paid", None, 0.5),
+        ("docs/de/orders.md", "how are orders paid", None, 0.25),
+        ("docs/en/orders.md", "how are orders paid", None, 0.5),
+        ("docs/de/orders.md", "wie werden Aufträge bezahlt", None, 0.5),
+        ("docs/zh-hant/docs/orders.md", "why are orders paid twice", None, 0.5),
+        ("docs/db/orders.md", "why are orders paid twice", None, 1.0),
     ],
 )
-def test_tests_and_examples_count_less_unless_they_are_asked_for(path, query, within, expected):
-    assert path_prior(path, query, within) == expected
+def test_what_repeats_counts_less_unless_it_is_asked_for(path, query, within, expected):
+    assert PathPriors(query, within).of(path) == expected
 
 
 def test_the_dense_share_is_the_models_and_the_sources():

@@ -8,7 +8,7 @@ from kb.retrieve.search_calibration import dense_share, source_of
 from kb.retrieve.search_evidence import Mentions, coherence
 from kb.retrieve.search_fusion import capped, convex, diversified, min_max, ranked, reciprocal_rank
 from kb.retrieve.search_legs import Filter, Legs, Question
-from kb.retrieve.search_priors import path_prior
+from kb.retrieve.search_priors import PathPriors
 from kb.retrieve.search_request import Hit, Parts, Ranking, SearchOptions
 from kb.store.search.reading import Document
 
@@ -123,10 +123,11 @@ def _weigh(
 ) -> None:
     """Adds to the fused scores what names, places and the rest of the file say."""
     mentions = Mentions(text)
+    priors = PathPriors(text, options.path)
     for doc, document in documents.items():
         part = parts[doc]
         part.evidence = mentions.evidence(document)
-        part.prior = path_prior(document.path, text, options.path)
+        part.prior = priors.of(document.path)
         scores[doc] = (scores[doc] + part.evidence) * part.prior
     for doc, added in coherence(list(documents.values()), scores).items():
         parts[doc].coherence = added

@@ -1,31 +1,91 @@
-"""What the place of a file says about an answer, before its words are read."""
+"""What the place of a file says about an answer, before its words are read.
+
+A question about a repository is about its code, unless it says otherwise: tests, examples, prose,
+translations of it and histories of changes repeat the code's words without being the answer.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-_TESTS = re.compile(
-    r"(^|/)(tests?|testing|__tests__)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest)\.\w+$", re.IGNORECASE
+from kb.retrieve.search_calibration import source_of
+
+REPEATING = 0.5
+"""For each way in which a file repeats what stands elsewhere."""
+
+
+class _Kind(NamedTuple):
+    """Files that repeat, and how a question, or the path it is limited to, asks for them."""
+
+    paths: re.Pattern[str]
+    asked: re.Pattern[str]
+
+
+_KINDS = (
+    _Kind(
+        re.compile(
+            r"(^|/)(tests?|testing|__tests__)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest)\.\w+$", re.IGNORECASE
+        ),
+        re.compile(r"\b(tests?|testing|tested|fixtures?|mock\w*|conftest)\b", re.IGNORECASE),
+    ),
+    _Kind(
+        re.compile(
+            r"(^|/)(examples?|samples?|demos?|docs_src|benchmarks?|asv_bench|vendor(ed)?|_vendor)(/|$)",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\b(examples?|samples?|demos?|tutorials?|benchmarks?)\b", re.IGNORECASE),
+    ),
+    _Kind(
+        re.compile(
+            r"(^|/)(change_?logs?|changes|history|news|release[-_]?notes|releases|whatsnew|whats[-_]new)"
+            r"((/[^/]*)*\.(md|markdown|rst|txt|adoc))?$",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"\b(change ?logs?|changed|histor\w+|release\w*|versions?|since|deprecat\w+|new in|upgrad\w+"
+            r"|migrat\w+)\b",
+            re.IGNORECASE,
+        ),
+    ),
 )
-_EXAMPLES = re.compile(
-    r"(^|/)(examples?|samples?|demos?|docs_src|benchmarks?|asv_bench|vendor(ed)?|_vendor)(/|$)", re.IGNORECASE
+_ABOUT_PROSE = re.compile(
+    r"\b(docs?|document\w*|guides?|tutorials?|readme|contributing|change ?logs?|release notes"
+    r"|why|decisions?|decided|rationale|reasons?|policy|policies|convention\w*|install\w*|licen[cs]e\w*)\b",
+    re.IGNORECASE,
 )
-_ABOUT_TESTS = re.compile(r"\b(tests?|testing|tested|fixtures?|mock\w*|conftest)\b", re.IGNORECASE)
-_ABOUT_EXAMPLES = re.compile(r"\b(examples?|samples?|demos?|tutorials?|benchmarks?)\b", re.IGNORECASE)
+# Folders of translations: ISO 639-1 but for English, with a region or a script or without.
+_TRANSLATED = re.compile(
+    r"(^|/)(docs?|i18n|l10n|locales?|translations?)/(source/)?"
+    r"(?!en\b)(a[rz]|b[egns]|c[as]|d[ae]|e[lostu]|f[air]|h[eiuy]|hr|i[dst]|ja|k[akmno]|l[tv]|m[klnrsy]"
+    r"|n[elo]|p[alt]|r[ou]|s[ikqrvw]|t[aehr]|u[krz]|vi|zh)([-_]\w+)?/"
+)
 
-TESTS = 0.5
-EXAMPLES = 0.5
 
+class PathPriors:
+    """The priors of paths for one question.
 
-def path_prior(path: str, query: str, path_filter: str | None) -> float:
-    """1, or less for a test or an example where the question is not about those.
-
-    A path filter that names tests or examples asks for them.
+    Args:
+        query: the question.
+        path_filter: the path it is limited to; one that names tests, examples... asks for them.
     """
-    asked = f"{path_filter or ''}/"
-    prior = 1.0
-    if _TESTS.search(path) and not (_ABOUT_TESTS.search(query) or _TESTS.search(asked)):
-        prior *= TESTS
-    if _EXAMPLES.search(path) and not (_ABOUT_EXAMPLES.search(query) or _EXAMPLES.search(asked)):
-        prior *= EXAMPLES
-    return prior
+
+    def __init__(self, query: str, path_filter: str | None) -> None:
+        asked = f"{path_filter or ''}/"
+        self._repeating = [
+            kind.paths for kind in _KINDS if not (kind.asked.search(query) or kind.paths.search(asked))
+        ]
+        self._code = not (_ABOUT_PROSE.search(query) or source_of(path_filter or "") == "document")
+        self._translated = query.isascii() and not _TRANSLATED.search(asked)
+
+    def of(self, path: str) -> float:
+        """1, or less for a file of a kind that the question does not ask for."""
+        prior = 1.0
+        for paths in self._repeating:
+            if paths.search(path):
+                prior *= REPEATING
+        if self._code and source_of(path) == "document":
+            prior *= REPEATING
+        if self._translated and _TRANSLATED.search(path):
+            prior *= REPEATING
+        return prior
