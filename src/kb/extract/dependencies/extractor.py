@@ -32,7 +32,7 @@ class DependenciesExtractor:
     """What is declared, what is locked, what is imported, and where these differ."""
 
     id = SOURCE
-    version = 1
+    version = 2
     dialects = frozenset({"python", *_READERS})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -207,7 +207,7 @@ _STATUS = {
     "declared": "declared and imported",
     "declared_unused": "declared, but nothing in the repository imports it",
     "used_undeclared": "imported, but no manifest declares it",
-    "locked": "locked as a dependency of another distribution",
+    "locked": "locked, since another distribution needs it",
     "constrained": "constrained only",
 }
 
@@ -215,7 +215,9 @@ _STATUS = {
 def _draft(
     name: str, body: dict[str, Any], groundings: list[Grounding], sure: int, imports: list[str]
 ) -> ArtifactDraft:
-    lines = [f"dependency {name}: {_STATUS[body['status']]}"]
+    # A lock file has hundreds: search for `dependency` is for what the repository itself depends on.
+    title = name if body["status"] == "locked" else f"dependency {name}"
+    lines = [f"{title}: {_STATUS[body['status']]}"]
     for entry in body.get("declared", ()):
         group = f" ({entry['group']})" if entry["group"] else ""
         extras = f"[{','.join(entry['extras'])}]" if entry.get("extras") else ""
@@ -230,7 +232,7 @@ def _draft(
     return ArtifactDraft(
         kind="dependency",
         logical_key=f"dependency:{name}",
-        title=f"dependency {name}",
+        title=title,
         body=body,
         text="\n".join(lines),
         groundings=tuple(dict.fromkeys(groundings)),
