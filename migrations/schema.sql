@@ -803,6 +803,8 @@ CREATE INDEX artifact_edge_target_idx ON public.artifact_edge USING hash (target
 
 CREATE INDEX artifact_logical_key_idx ON public.artifact USING hash (logical_key);
 
+CREATE INDEX artifact_shared_key_idx ON public.artifact USING btree (logical_key) WHERE (strpos(logical_key, '~~'::text) > 0);
+
 CREATE INDEX grounding_location_path_idx ON public.grounding_location USING btree (lineage_id, path_id);
 
 CREATE INDEX lineage_repository_idx ON public.lineage USING btree (repository_id, recipe_id);

@@ -15,7 +15,7 @@ from kb.extract.layout import Layout
 from kb.extract.resolution import Resolver
 from kb.extract.world import World
 from kb.identity.artifacts import seal_draft
-from kb.model.artifacts import Artifact, ArtifactDraft, Link, LinkedFile
+from kb.model.artifacts import SHARED, Artifact, ArtifactDraft, Link, LinkedFile
 
 
 class Linker:
@@ -76,9 +76,17 @@ def link_file(
 
 def _distinct(draft: ArtifactDraft, counts: dict[tuple[str, str], int]) -> ArtifactDraft:
     """The draft with `~n` on its key where earlier drafts of the file have the same one."""
-    key = (draft.kind, draft.logical_key)
-    count = counts[key] = counts.get(key, 0) + 1
-    return draft if count == 1 else replace(draft, logical_key=f"{draft.logical_key}~{count}")
+    kind, key = draft.kind, draft.logical_key
+    count = counts.get((kind, key), 0) + 1
+    while count > 1 and (kind, f"{key}~{count}") in counts:
+        count += 1
+    counts[kind, key] = count
+    if count > 1:
+        key = f"{key}~{count}"
+        counts[kind, key] = 1
+    # The mark is the store's, for keys that several files claim.
+    key = key.replace(SHARED, "~%7E")
+    return draft if key == draft.logical_key else replace(draft, logical_key=key)
 
 
 def _check_grounds(draft: ArtifactDraft, world: World, path: str, extractor: str) -> None:

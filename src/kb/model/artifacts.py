@@ -10,6 +10,10 @@ JsonObject = Mapping[str, Any]
 """JSON-able: str keys; str, int, bool, None, list and object values. No floats: they do not round-trip."""
 
 
+SHARED = "~~"
+"""In a logical key that several files claim, before the path of the file that means its own; in no other."""
+
+
 class Grounding(NamedTuple):
     """Where an artifact stands: the n-th occurrence of a span in the file at `path`, in a role."""
 

@@ -141,9 +141,10 @@ def _apply(run: Run, difference: Difference) -> None:
         for extractor in run.recipe.extractors
         if extractor.id not in homes.get(path, ())
     }
+    renamings = collisions.settle_linked(connection, linked, gone, lineage_id)
     entered = links.replace(connection, linked, gone, lineage_id, ordinal)
     counts = counts.plus(SealCounts(artifacts=entered))
-    collisions.settle_changed(connection, lineage_id, ordinal)
+    collisions.rename(connection, lineage_id, ordinal, renamings)
     faults.point("linked")
     manifest.check_changed(connection, lineage_id, ordinal, difference.paths)
     faults.point("checked")

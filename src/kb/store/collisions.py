@@ -1,113 +1,206 @@
 """Keeps logical keys unique in a snapshot where several files claim one.
 
 Linking one file cannot know what others claim, so keys are told apart afterwards: of the artifacts with
-one key the one whose home comes first by path keeps it, the others get `~~2`, `~~3`... in that order.
-What comes out depends on the set of drafts and their homes alone, not on how the snapshot was reached.
+one key the one whose home comes first by path keeps it, the others get `~~` and the path of their home.
+What comes out depends on the set of drafts and their homes alone, not on how the snapshot was reached;
+a file that comes or goes renames at most the one that is first without it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
 
 import psycopg
 
 from kb.identity.artifacts import seal_draft
-from kb.model.artifacts import ArtifactDraft, Grounding, Link
+from kb.model.artifacts import SHARED, Artifact, ArtifactDraft, Grounding, Link, LinkedFile
 from kb.store.content import put_artifacts, span_keys
 from kb.store.staging import OPEN
 
-_MARK = re.compile(r"~~[0-9]+\Z")
-
 
 class _Claim(NamedTuple):
-    base: str
-    """The key as it was drafted."""
+    """An artifact of a home that is not linked now; claims of one key sort into the order of precedence."""
+
     path: str
-    """The home that claims it."""
+    extractor: str
+    kind: str
     key: str
     """What it is called at present."""
     artifact_pk: int
 
 
-def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> int:
-    """Tells apart every key that is claimed twice at the ordinal; how many artifacts got another key."""
+class _Draft(NamedTuple):
+    """An artifact that was linked just now, under the key that it was drafted with."""
+
+    path: str
+    extractor: str
+    kind: str
+    key: str
+    home: LinkedFile
+    number: int
+    """In the home's artifacts."""
+
+
+class Renaming(NamedTuple):
+    """An artifact of the tip that has to go by another key."""
+
+    claim: _Claim
+    key: str
+
+
+def base_of(key: str, path: str) -> str:
+    """The key that an artifact was drafted with, of the one that it goes by in the home at `path`."""
+    if SHARED not in key:
+        return key
+    return re.sub(f"{SHARED}{re.escape(path)}(~[0-9]+)?\\Z", "", key)
+
+
+def _names(base: str, paths: Sequence[str]) -> list[str]:
+    """What the claims of one key are called; `paths` are their homes in the order of precedence."""
+    names = [base][: len(paths)]
+    for path in paths[1:]:
+        name, number = f"{base}{SHARED}{path}", 1
+        while name in names:
+            number += 1
+            name = f"{base}{SHARED}{path}~{number}"
+        names.append(name)
+    return names
+
+
+def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> None:
+    """Tells apart every key that is claimed twice in a lineage that was filled just now."""
     rows = connection.execute(
         """SELECT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
            WHERE e.lineage_id = %s AND e.from_ord <= %s AND e.to_ord = %s
            GROUP BY 1 HAVING count(*) > 1""",
         (lineage_id, ordinal, OPEN),
     ).fetchall()
-    return len(_settle(connection, lineage_id, ordinal, {str(row[0]) for row in rows}))
+    for base, claims in _claims(connection, lineage_id, {str(row[0]) for row in rows}).items():
+        ordered = sorted(claims, key=_precedence)
+        for claim, name in zip(ordered, _names(base, [claim.path for claim in ordered]), strict=True):
+            if claim.key != name:
+                _rename(connection, lineage_id, ordinal, Renaming(claim, name))
 
 
-def settle_changed(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> int:
-    """`settle_all` for the keys that `links.replace` has just let go or claimed, in its transaction."""
+def settle_linked(
+    connection: psycopg.Connection[Any],
+    linked: Sequence[LinkedFile],
+    gone: Iterable[tuple[str, str]],
+    lineage_id: int,
+) -> list[Renaming]:
+    """Gives the artifacts of `linked` the keys they will go by, and says what else has to be renamed.
+
+    Args:
+        connection: in a transaction that holds the lineage's lock.
+        linked: homes that were linked anew; artifacts in them are replaced.
+        gone: homes (path, extractor) that yield nothing any more.
+        lineage_id: what the homes are about to be written to (`links.replace`).
+
+    Returns:
+        Artifacts of other homes, for `rename` once the homes are written.
+    """
+    homes = {*((one.path, one.extractor) for one in linked), *gone}
+    drafts = defaultdict(list)
+    for one in linked:
+        for number, artifact in enumerate(one.artifacts):
+            draft = artifact.draft
+            drafts[draft.logical_key].append(
+                _Draft(one.path, one.extractor, draft.kind, draft.logical_key, one, number)
+            )
+    touched = _touched(connection, linked, homes, lineage_id)
+    others = {
+        base: [claim for claim in claims if (claim.path, claim.extractor) not in homes]
+        for base, claims in _claims(connection, lineage_id, touched).items()
+    }
+    renamings = []
+    for base in sorted(touched):
+        claims = sorted([*others.get(base, ()), *drafts.get(base, ())], key=_precedence)
+        for claim, name in zip(claims, _names(base, [claim.path for claim in claims]), strict=True):
+            if isinstance(claim, _Claim):
+                if claim.key != name:
+                    renamings.append(Renaming(claim, name))
+            elif claim.key != name:
+                claim.home.artifacts[claim.number] = _renamed(claim.home.artifacts[claim.number], name)
+    return renamings
+
+
+def _precedence(claim: _Claim | _Draft) -> tuple[bytes, str, str]:
+    return claim.path.encode(), claim.extractor, claim.kind
+
+
+def _renamed(artifact: Artifact, key: str) -> Artifact:
+    draft = replace(artifact.draft, logical_key=key)
+    return seal_draft(draft, artifact.extractor, artifact.extractor_version)
+
+
+def _touched(
+    connection: psycopg.Connection[Any],
+    linked: Sequence[LinkedFile],
+    homes: Iterable[tuple[str, str]],
+    lineage_id: int,
+) -> set[str]:
+    """Keys as drafted that the homes claim anew or no longer: who goes by them may have changed."""
+    wanted = sorted(homes)
     rows = connection.execute(
-        """SELECT DISTINCT a.logical_key FROM (
-               SELECT artifact_pk FROM stage_held WHERE NOT still UNION SELECT artifact_pk FROM stage_entry) t
-           JOIN artifact a USING (artifact_pk)"""
+        """SELECT p.path, a.logical_key, a.artifact_id
+           FROM unnest(%s::text[], %s::text[]) AS h (path, extractor) JOIN path p USING (path)
+           JOIN snapshot_entry e ON e.lineage_id = %s AND e.home_path_id = p.path_id AND e.to_ord = %s
+           JOIN artifact a ON a.artifact_pk = e.artifact_pk AND a.extractor = h.extractor""",
+        ([path for path, _ in wanted], [extractor for _, extractor in wanted], lineage_id, OPEN),
+        binary=True,
     ).fetchall()
-    keys = {str(row[0]) for row in rows}
-    touched = {_MARK.sub("", key) for key in keys}
-    # A numbered key that was let go leaves a hole, also where nobody has the first two any more.
-    numbered = {_MARK.sub("", key) for key in keys if _MARK.search(key)}
-    claims = _claims(connection, lineage_id, {key for base in touched for key in (base, f"{base}~~2")})
-    seen: dict[str, int] = {}
-    for claim in claims:
-        seen[claim.base] = seen.get(claim.base, 0) + (2 if claim.key != claim.base else 1)
-    renamed = _settle(
-        connection, lineage_id, ordinal, numbered | {base for base, weight in seen.items() if weight > 1}
-    )
+    held = {(str(path), bytes(artifact_id)): str(key) for path, key, artifact_id in rows}
+    touched = set()
+    for one in linked:
+        for artifact in one.artifacts:
+            if held.pop((one.path, artifact.artifact_id), None) is None:
+                touched.add(artifact.draft.logical_key)
+    return touched | {base_of(key, path) for (path, _), key in held.items()}
+
+
+def _claims(
+    connection: psycopg.Connection[Any], lineage_id: int, bases: Iterable[str]
+) -> dict[str, list[_Claim]]:
+    """Whoever claims one of these keys at the lineage's tip, by whatever name."""
+    rows = connection.execute(
+        """WITH k AS MATERIALIZED (SELECT unnest(%(keys)s::text[]) COLLATE "C" AS key),
+           named AS (
+               SELECT a.artifact_pk, k.key FROM k JOIN artifact a ON a.logical_key = k.key
+               UNION ALL
+               SELECT a.artifact_pk, k.key FROM k
+               JOIN artifact a ON strpos(a.logical_key, '~~') > 0
+                AND a.logical_key > k.key || '~~' AND a.logical_key < k.key || '~' || chr(127))
+           SELECT named.key, p.path, a.extractor, a.kind, a.logical_key, a.artifact_pk
+           FROM named JOIN artifact a USING (artifact_pk)
+           JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = %(lineage)s
+            AND e.to_ord = %(open)s
+           JOIN path p ON p.path_id = e.home_path_id""",
+        {"keys": sorted(bases), "lineage": lineage_id, "open": OPEN},
+    ).fetchall()
+    claims = defaultdict(list)
+    for base, path, *rest in rows:
+        claim = _Claim(path, *rest)
+        if base_of(claim.key, path) == base:
+            claims[str(base)].append(claim)
+    return claims
+
+
+def rename(
+    connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, renamings: Sequence[Renaming]
+) -> None:
+    """Gives artifacts of the tip other keys from the ordinal on, after `links.replace`, in its transaction."""
+    renamed = [_rename(connection, lineage_id, ordinal, renaming) for renaming in renamings]
     # What got another key entered just now like what was linked: `manifest.check_changed` looks at it too.
     connection.execute("INSERT INTO stage_entry (artifact_pk) SELECT unnest(%s::int8[])", (renamed,))
-    return len(renamed)
 
 
-def _settle(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, bases: set[str]) -> list[int]:
-    """Artifacts that stand under another key now."""
-    renamed = []
-    for base in sorted(bases):
-        claims = sorted(_all_claims(connection, lineage_id, base), key=lambda claim: claim.path.encode())
-        for number, claim in enumerate(claims, start=1):
-            wanted = base if number == 1 else f"{base}~~{number}"
-            if claim.key != wanted:
-                renamed.append(_rename(connection, lineage_id, ordinal, claim, wanted))
-    return renamed
-
-
-def _all_claims(connection: psycopg.Connection[Any], lineage_id: int, base: str) -> list[_Claim]:
-    """Whoever claims `base`, under whatever number: there are holes while a change is under way.
-
-    Looks through all of the lineage's tip; it is asked only where files do share a key.
-    """
-    rows = connection.execute(
-        """SELECT DISTINCT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
-           WHERE e.lineage_id = %s AND e.to_ord = %s
-             AND (a.logical_key = %s OR starts_with(a.logical_key, %s))""",
-        (lineage_id, OPEN, base, f"{base}~~"),
-    ).fetchall()
-    claims = _claims(connection, lineage_id, [str(row[0]) for row in rows])
-    return [claim for claim in claims if claim.base == base]
-
-
-def _claims(connection: psycopg.Connection[Any], lineage_id: int, keys: Iterable[str]) -> list[_Claim]:
-    rows = connection.execute(
-        """SELECT a.logical_key, p.path, a.artifact_pk FROM unnest(%s::text[]) AS k (key)
-           JOIN artifact a ON a.logical_key = k.key
-           JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = %s AND e.to_ord = %s
-           JOIN path p ON p.path_id = e.home_path_id""",
-        (sorted(keys), lineage_id, OPEN),
-    ).fetchall()
-    return [_Claim(_MARK.sub("", str(key)), str(path), str(key), int(pk)) for key, path, pk in rows]
-
-
-def _rename(
-    connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, claim: _Claim, key: str
-) -> int:
+def _rename(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, renaming: Renaming) -> int:
     """The same artifact under another key, in the same home and places, from the ordinal on."""
+    claim, key = renaming
     stored, extractor, version = _stored(connection, claim.artifact_pk)
     draft = replace(stored, logical_key=key)
     sealed = seal_draft(draft, extractor, version)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
-from kb.extract.contracts import claims, facts
-from kb.extract.contracts.claims import Claims
+from kb.extract.contracts import facts
 from kb.extract.contracts.facts import URLCONF, ContractFacts, Vocabulary
 from kb.extract.contracts.framework import Framework
 from kb.extract.contracts.place import Linker
@@ -25,7 +24,7 @@ class ContractsExtractor:
     """Routes of the frameworks in `registry.FRAMEWORKS`."""
 
     id = facts.SOURCE
-    version = 1
+    version = 2
     dialects = frozenset({"python"})
 
     def __init__(self, frameworks: tuple[Framework, ...] = FRAMEWORKS) -> None:
@@ -40,7 +39,7 @@ class ContractsExtractor:
         found = facts.read(parse, self._vocabulary)
         if found is None:
             return None
-        return facts.output(found, {*self._keys(found, parse.module), *claims.keys(found)})
+        return facts.output(found, self._keys(found, parse.module))
 
     def _keys(self, found: ContractFacts, module: ModuleFacts) -> Iterator[str]:
         for site in found.sites:
@@ -65,14 +64,13 @@ class ContractsExtractor:
         routes = [route for framework in self._frameworks.values() for route in framework.routes(routers)]
         if not routes:
             return
-        primary = routers.primary()
-        yield from _drafts(routes, primary.label, Claims(routers, primary))
+        yield from _drafts(routes, routers.primary().label, file)
 
 
-def _drafts(routes: list[Route], primary: str, claimed: Claims) -> Iterator[ArtifactDraft]:
-    """Drafts with unique keys: a method and path that comes again gets `~2`, `~3`..."""
+def _drafts(routes: list[Route], primary: str, file: FileView) -> Iterator[ArtifactDraft]:
+    """Drafts with keys that are unique in the file: a method and path that comes again gets `~2`, `~3`..."""
     seen: dict[str, int] = {}
     for route in routes:
-        key = key_of(route, primary, claimed.qualifier(route))
+        key = key_of(route, primary, file)
         seen[key] = seen.get(key, 0) + 1
         yield draft(route, key if seen[key] == 1 else f"{key}~{seen[key]}")

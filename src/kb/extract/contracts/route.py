@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kb.extract.api import FileView
 from kb.extract.contracts.place import APPROXIMATE, DYNAMIC, EXACT, Text, worst
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 
@@ -54,13 +55,16 @@ class Route:
             self.groundings.append(grounding)
 
 
-def key_of(route: Route, primary: str, qualifier: str) -> str:
+def key_of(route: Route, primary: str, file: FileView) -> str:
     """Logical key without a counter: `api:GET /orders`, with `@<application>` for any but the primary one.
 
-    `qualifier` (`#<module>`) tells apart routes of one path that several files serve.
+    A path that cannot be told says nothing by itself: its key names the module too (`#<module>`).
     """
-    other = route.root.label and route.root.label != primary
-    return f"api:{route.method} {route.path.value}{f'@{route.root.label}' if other else ''}{qualifier}"
+    other = f"@{route.root.label}" if route.root.label and route.root.label != primary else ""
+    key = f"api:{route.method} {route.path.value}{other}"
+    if route.path.how != DYNAMIC:
+        return key
+    return f"{key}#{file.key_prefix}{file.module_name}" if file.module_name else f"{key}#{file.path}"
 
 
 def draft(route: Route, key: str) -> ArtifactDraft:
