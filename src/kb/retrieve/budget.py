@@ -16,6 +16,10 @@ MOST_BUDGET = 50_000
 
 _AHEAD = 8
 """Items that are read from the database at a time."""
+_FIRST = 8
+"""How much of a text or list is tried first where not all of it fits."""
+_NEAR = 32
+"""A cut is within this part of the longest one that fits: looking closer costs more than it shows."""
 _SEAM = 2
 """Tokens by which two texts may count more together than apart, and the comma between them."""
 
@@ -55,7 +59,7 @@ class Budget:
         most: int | None,
         load: Callable[[Sequence[int]], Sequence[Item]],
         answer: Callable[[Sequence[Item], int], Answer],
-        shorten: Callable[[Item, Callable[[Item], bool]], Item | None],
+        shorten: Callable[[Item, Callable[[Item], int]], Item | None],
     ) -> Answer:
         """The answer with as many items from `start` on as the limit has room for, in order.
 
@@ -65,7 +69,8 @@ class Budget:
             most: at most so many items; None for as many as fit.
             load: items of a part of the list, one for each.
             answer: the answer with some items, given where the next page begins.
-            shorten: the item cut until it fits; None where it cannot be.
+            shorten: the item cut until it fits; None where it cannot be. It is told by how many tokens an
+                item is over the limit, as the only one of an answer.
 
         Raises:
             UsageError: not even one shortened item fits.
@@ -89,7 +94,7 @@ class Budget:
                 break
         if not chosen and at < end:
             first = load(order[at : at + 1])[0]
-            short = shorten(first, lambda item: self.measure(answer((item,), at + 1)) <= self.tokens)
+            short = shorten(first, lambda item: self.measure(answer((item,), at + 1)) - self.tokens)
             if short is None:
                 raise UsageError(
                     "one unit alone is larger than token_budget", hint=f"ask with more than {self.tokens}"
@@ -103,13 +108,13 @@ class Budget:
         return made
 
 
-def shorten_unit(unit: Unit, fits: Callable[[Unit], bool]) -> Unit | None:
+def shorten_unit(unit: Unit, over: Callable[[Unit], int]) -> Unit | None:
     """The unit without its body, then with less provenance, then with less text, until it fits.
 
     Its key and one line of provenance stay. None where even that does not fit.
     """
     unit = unit.model_copy(update={"body": {}, "shortened": ("body",)})
-    if fits(unit):
+    if over(unit) <= 0:
         return unit
     bare = unit.model_copy(
         update={
@@ -119,20 +124,43 @@ def shorten_unit(unit: Unit, fits: Callable[[Unit], bool]) -> Unit | None:
             "shortened": ("body", "text", "title", "provenance"),
         }
     )
-    if not fits(bare):
+    if over(bare) > 0:
         return None
     places = most_that_fits(
-        len(unit.provenance), lambda n: fits(bare.model_copy(update={"provenance": unit.provenance[:n]}))
+        len(unit.provenance), lambda n: over(bare.model_copy(update={"provenance": unit.provenance[:n]}))
     )
     kept = bare.model_copy(update={"provenance": unit.provenance[: max(places, 1)]})
-    letters = most_that_fits(len(unit.text), lambda n: fits(kept.model_copy(update={"text": unit.text[:n]})))
+    letters = most_that_fits(len(unit.text), lambda n: over(kept.model_copy(update={"text": unit.text[:n]})))
     return kept.model_copy(update={"text": unit.text[:letters]})
 
 
-def most_that_fits(limit: int, fits: Callable[[int], bool]) -> int:
-    """The greatest number up to `limit` that fits, by halving; 0 where none does."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+def most_that_fits(limit: int, over: Callable[[int], int]) -> int:
+    """A number up to `limit` that fits and is near the greatest that does; 0 where none does.
+
+    Args:
+        limit: the most that there is.
+        over: by how many tokens a number is over; it rises with the number, about evenly. Each look costs.
+    """
+    low, under = 0, over(0)
+    if under > 0 or limit == 0:
+        return 0
+    # From below, by what the last step cost: what is far too large is never counted.
+    high = min(limit, _FIRST)
+    while (above := over(high)) <= 0:
+        if high == limit:
+            return limit
+        each = (above - under) / (high - low)
+        low, under = high, above
+        reached = low + int(-under / each) + 1 if each > 0 else limit
+        high = min(limit, max(2 * low, reached))
+    straight = True
+    while high - low > max(1, low // _NEAR):
+        share = -under / (above - under) if straight else 0.5
+        straight = not straight  # every second time by half: a line can miss on one side for ever
+        middle = min(max(low + int((high - low) * share), low + 1), high - 1)
+        found = over(middle)
+        if found <= 0:
+            low, under = middle, found
+        else:
+            high, above = middle, found
     return low

@@ -127,6 +127,6 @@ def _page(
     return paging.budget.fit(range(len(edges)), start, limit, load, answer, _shorten)
 
 
-def _shorten(item: Dependent, fits: Callable[[Dependent], bool]) -> Dependent | None:
-    unit = shorten_unit(item.unit, lambda unit: fits(item.model_copy(update={"unit": unit})))
+def _shorten(item: Dependent, over: Callable[[Dependent], int]) -> Dependent | None:
+    unit = shorten_unit(item.unit, lambda unit: over(item.model_copy(update={"unit": unit})))
     return None if unit is None else item.model_copy(update={"unit": unit})

@@ -237,10 +237,10 @@ def _changes(before: Opened, after: Opened, found: Sequence[_Found]) -> list[Cha
     ]
 
 
-def _shorten(item: Change, fits: Callable[[Change], bool]) -> Change | None:
+def _shorten(item: Change, over: Callable[[Change], int]) -> Change | None:
     """The change with one place on each side, then with fewer reasons, until it fits."""
     item = item.model_copy(update={"before": item.before[:1], "after": item.after[:1], "fields": ()})
-    if fits(item):
+    if over(item) <= 0:
         return item
     for count in (10, 3, 1):
         shorter = item.model_copy(
@@ -249,6 +249,6 @@ def _shorten(item: Change, fits: Callable[[Change], bool]) -> Change | None:
                 "title": item.title[:80],
             }
         )
-        if fits(shorter):
+        if over(shorter) <= 0:
             return shorter
     return None

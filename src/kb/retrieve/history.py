@@ -164,7 +164,7 @@ def _moment(opened: Opened, turn: _Turn) -> Moment:
     )
 
 
-def _shorten(item: Moment, fits: Callable[[Moment], bool]) -> Moment | None:
+def _shorten(item: Moment, over: Callable[[Moment], int]) -> Moment | None:
     shorter = item.model_copy(
         update={
             "provenance": item.provenance[:1],
@@ -172,4 +172,4 @@ def _shorten(item: Moment, fits: Callable[[Moment], bool]) -> Moment | None:
             "reasons": tuple(reason[:120] for reason in item.reasons[:3]),
         }
     )
-    return shorter if fits(shorter) else None
+    return shorter if over(shorter) <= 0 else None

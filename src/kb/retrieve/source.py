@@ -237,7 +237,7 @@ def _excerpt(place: _Place, lines: list[str], context: int, sha: str) -> SourceE
     )
 
 
-def _cut(item: SourceExcerpt, fits: Callable[[SourceExcerpt], bool]) -> SourceExcerpt | None:
+def _cut(item: SourceExcerpt, over: Callable[[SourceExcerpt], int]) -> SourceExcerpt | None:
     """The excerpt's first lines, as many as fit; None where not even one does."""
     lines = item.source.split("\n")
 
@@ -245,5 +245,5 @@ def _cut(item: SourceExcerpt, fits: Callable[[SourceExcerpt], bool]) -> SourceEx
         end = item.start_line + count - 1
         return item.model_copy(update={"source": "\n".join(lines[:count]), "end_line": end, "cut_after": end})
 
-    count = most_that_fits(len(lines), lambda n: fits(first(n)))
+    count = most_that_fits(len(lines), lambda n: over(first(n)))
     return first(count) if count else None
