@@ -150,6 +150,22 @@ def test_at_most_so_many_hits_of_one_file(corpus, legs_of):
     assert max(files.count(file) for file in files) == 2
 
 
+def test_a_definition_is_one_hit_in_whichever_form_answers_better(corpus, legs_of):
+    docs = [
+        Doc("symbol:shop.total", "total of an order", kind="symbol", path="shop.py"),
+        Doc("passage:shop.total", "total = order sum rows of the cart", path="shop.py"),
+        Doc("passage:other.total", "order of other files than those", path="other.py"),
+        Doc("entity:shop.total", "total order entity of many more words", kind="entity", path="shop.py"),
+    ]
+    corpus.commit(docs)
+    legs = legs_of(corpus, embedded=False)
+    both = keys(rank(legs, "order total", SearchOptions(twins=True)))
+    assert len(both) == 4
+    assert both.index("symbol:shop.total") < both.index("passage:shop.total")
+    once = keys(rank(legs, "order total", SearchOptions()))
+    assert once == [key for key in both if key != "passage:shop.total"]
+
+
 def test_diversity_prefers_what_is_unlike_the_better_hits(corpus, legs_of):
     docs = [Doc(f"passage:same{n}", "order total of the cart") for n in range(5)]
     corpus.commit([*docs, Doc("passage:other", "order shipping label print")])

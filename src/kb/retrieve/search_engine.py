@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from kb.retrieve.search_calibration import dense_share, source_of
 from kb.retrieve.search_evidence import Mentions, coherence
-from kb.retrieve.search_fusion import capped, convex, diversified, min_max, ranked, reciprocal_rank
+from kb.retrieve.search_fusion import (
+    capped,
+    convex,
+    diversified,
+    min_max,
+    ranked,
+    reciprocal_rank,
+)
 from kb.retrieve.search_legs import Filter, Legs, Question
 from kb.retrieve.search_priors import PathPriors
 from kb.retrieve.search_request import Hit, Parts, Ranking, SearchOptions
@@ -163,13 +170,25 @@ def _chosen(
     documents: Mapping[int, Document],
     options: SearchOptions,
 ) -> list[tuple[int, float]]:
-    """The first k, after the cap of each file and after diversity."""
+    """The first k, without twins, after the cap of each file and after diversity."""
+    if not options.twins:
+        order = capped(order, {doc: _definition(documents[doc]) for doc, _ in order}, 1)
     if options.per_file is not None:
         order = capped(order, {doc: documents[doc].path for doc, _ in order}, options.per_file)
     if options.diversity is not None:
         near = order[: max(5 * options.k, 50)]
         return diversified(near, legs.vectors_of([doc for doc, _ in near]), options.diversity, options.k)
     return order[: options.k]
+
+
+_FORMS = frozenset({"symbol", "module", "passage"})
+"""Kinds in which one definition is found: by its signature and docstring, and by its source."""
+
+
+def _definition(document: Document) -> tuple[str, str]:
+    """The same for the forms of one definition, and for nothing else."""
+    form, _, name = document.logical_key.partition(":")
+    return document.path, name if form in _FORMS else document.logical_key
 
 
 def _coverage(question: Question, lexical: Mapping[int, float]) -> float:

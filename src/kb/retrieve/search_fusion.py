@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -66,10 +66,10 @@ def diversified(
 
 
 def capped(
-    order: Sequence[tuple[int, float]], group: Mapping[int, str], most: int
+    order: Sequence[tuple[int, float]], group: Mapping[int, Hashable], most: int
 ) -> list[tuple[int, float]]:
     """The order without what comes after the first `most` of each group."""
-    seen: dict[str, int] = {}
+    seen: dict[Hashable, int] = {}
     kept = []
     for doc, score in order:
         seen[group[doc]] = seen.get(group[doc], 0) + 1

@@ -28,6 +28,8 @@ class SearchOptions:
     """0..1: how much a hit loses for being like a better one (MMR); None for off."""
     per_file: int | None = None
     """At most so many hits of one file."""
+    twins: bool = False
+    """Keep a definition that is found twice, as a symbol (or module) and by its source; else the better one."""
     expand: bool = False
     """Also what is one edge away from the best hits."""
     explain: bool = False
