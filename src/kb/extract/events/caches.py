@@ -5,51 +5,51 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-import tree_sitter
-
+from kb.extract.events import cache_keys
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
-from kb.extract.expressions import argument, brief, dotted, keywords, last, pattern_of, positional
+from kb.extract.expressions import argument, brief, dotted, keywords, last, positional
 from kb.extract.keys import qualified
 from kb.model.artifacts import ArtifactDraft
 from kb.structure.facts import Expr
 
 _READS = frozenset(
-    {"get", "get_many", "mget", "has_key", "exists", "hget", "hgetall", "aget", "ttl", "smembers", "lrange"}
+    """
+    get aget get_many aget_many mget has_key ahas_key exists hget hgetall hmget hkeys hvals hexists hlen getex
+    ttl pttl smembers sismember scard lrange llen lindex zrange zrevrange zrangebyscore zscore zcard zrank
+    scan_iter keys strlen
+    """.split()
 )
 _WRITES = frozenset(
-    [
-        "set",
-        "add",
-        "set_many",
-        "setex",
-        "psetex",
-        "setnx",
-        "hset",
-        "hmset",
-        "incr",
-        "decr",
-        "get_or_set",
-        "aset",
-        "aadd",
-        "lpush",
-        "rpush",
-        "sadd",
-        "incrby",
-        "aget_or_set",
-        "getset",
-        "zadd",
-    ]
+    """
+    set aset add aadd set_many aset_many mset msetnx setex psetex setnx hset hmset hsetnx incr decr incrby decrby
+    incrbyfloat hincrby aincr adecr get_or_set aget_or_set getset lpush rpush sadd zadd zincrby ltrim expire
+    expireat pexpire persist touch atouch setbit
+    """.split()
 )
 _DELETES = frozenset(
-    {"delete", "delete_many", "unlink", "hdel", "delete_pattern", "adelete", "srem", "invalidate"}
+    """
+    delete adelete delete_many adelete_many unlink hdel delete_pattern srem zrem lrem lpop rpop blpop brpop spop
+    getdel zremrangebyscore invalidate
+    """.split()
 )
+_EVERYTHING = frozenset({"clear", "aclear", "flushdb", "flushall"})
 _CLEARS = frozenset({"cache_clear", "delete_memoized", "cache_invalidate"})
 _FUNCTIONS = frozenset(
-    {"lru_cache", "cache", "cached", "memoize", "cache_page", "cachedmethod", "alru_cache", "ttl_cache"}
+    """
+    lru_cache cache cached memoize cache_page cachedmethod alru_cache ttl_cache cached_property
+    """.split()
 )
+_OWN = re.compile(r"(?:^|_)(?:cached?|memoi[sz]ed?)(?:_|$)")
+_NEVER = re.compile(r"never|^no_|clear|invalidat|control|delete")
 _HOLDER = re.compile(r"cache|redis|memcache", re.IGNORECASE)
-_CLIENTS = frozenset({"Redis", "StrictRedis", "FlaskRedis", "Cache", "SimpleCache", "Client", "from_url"})
+_PIPES = frozenset({"pipe", "pipeline"})
+_CLIENTS = frozenset(
+    {"Redis", "StrictRedis", "FlaskRedis", "Cache", "SimpleCache", "Client", "from_url", "pipeline", "caches"}
+)
+_PLAIN = frozenset(
+    {"dict", "defaultdict", "OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "set", "list"}
+)
 _KINDS = {
     "functools.": "functools",
     "cachetools.": "cachetools",
@@ -60,6 +60,8 @@ _KINDS = {
     "flask_cache.": "flask",
     "fastapi_cache.": "fastapi",
     "django.utils.functional.": "functools",
+    "werkzeug.utils.": "werkzeug",
+    "joblib.": "joblib",
 }
 
 
@@ -67,28 +69,35 @@ class Caches:
     """One artifact per cached function, where it is defined; one per key, in the first file that names it."""
 
     id = "cache"
-    calls = _READS | _WRITES | _DELETES | _CLEARS
+    calls = _READS | _WRITES | _DELETES | _CLEARS | _EVERYTHING
     decorators = _FUNCTIONS
+    own_decorators = _OWN
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
-        return verb in _CLEARS or bool(_HOLDER.search(owner)) or owner in blob.assigned
+        if verb in _CLEARS or _HOLDER.search(owner) or owner in blob.assigned:
+            return True
+        return last(owner) in _PIPES and b"redis" in blob.parse.source.lower()
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """A caching decorator; a call with a key on something that is a cache by its name or its maker."""
         if seen.definition is not None:
-            yield seen.mention(self.id, "declaration", subject=dotted(seen.expr))
+            if seen.verb in _FUNCTIONS or not _NEVER.search(seen.verb):
+                yield seen.mention(self.id, "declaration", subject=dotted(seen.expr))
         elif seen.verb in _CLEARS:
             given = argument(seen.expr, "f", 0)
             target = seen.owner if seen.verb == "cache_clear" else dotted(given)
             if target:
                 yield seen.mention(self.id, "delete", subject=target)
+        elif seen.verb in _EVERYTHING:
+            if self._holds(seen) and (last(seen.owner) == "cache" or "redis" in seen.owner.lower()):
+                yield seen.mention(self.id, "delete", key="*")
         elif self._holds(seen):
             role = "read" if seen.verb in _READS else ("write" if seen.verb in _WRITES else "delete")
-            keys = list(_keys(seen))
+            keys = list(cache_keys.keys_of(seen))
             for key in keys:
                 yield seen.mention(self.id, role, key=key)
-            if not keys and positional(seen.expr):
+            if not keys and cache_keys.given(seen) is not None:
                 yield seen.mention(self.id, role, dynamic=True)
 
     def _holds(self, seen: Seen) -> bool:
@@ -96,11 +105,15 @@ class Caches:
         if not owner:
             inner = seen.expr.items[0].items[0] if seen.expr.items and seen.expr.items[0].items else None
             return bool(_HOLDER.search(dotted(inner)))
-        if _HOLDER.search(last(owner)):
-            return True
         entry = seen.blob.assigned.get(owner)
-        made = entry.value if entry is not None else None
-        return made is not None and made.kind == "call" and last(made.value) in _CLIENTS
+        known = cache_keys.local_values(seen, owner) or ([entry.value] if entry and entry.value else [])
+        if known:
+            return any(_is_client(value) for value in known) or (
+                bool(_HOLDER.search(last(owner))) and not any(_is_plain(value) for value in known)
+            )
+        if owner.startswith("self.") and _is_plain_attribute(seen.blob, owner):
+            return False
+        return bool(_HOLDER.search(last(owner))) or last(owner) in _PIPES
 
     def module_mentions(self, blob: Blob) -> Iterable[Mention]:
         """None."""
@@ -122,6 +135,7 @@ class Caches:
                 kind = self._kind(joining, Found(mention, joining.file))
                 if kind:
                     yield self._function(joining, mention, kind)
+        yield from self._cleared(joining, own)
         for key in dict.fromkeys(mention.key for mention in own if mention.key):
             users = [f for f in joining.all_with(f"cache-key:{key}", (self.id,)) if f.mention.key == key]
             if users and users[0].view.path == joining.file.path:
@@ -133,15 +147,20 @@ class Caches:
             if made.startswith(prefix):
                 return kind
         owner = found.mention.subject.rpartition(".")[0]
-        return "unknown" if owner and _HOLDER.search(owner) else ""
+        if owner and _HOLDER.search(owner) and found.mention.verb in _FUNCTIONS:
+            return "unknown"
+        answer = joining.resolve(found, found.mention.subject)
+        inside = answer.target == "internal" and answer.path is not None and bool(answer.symbol_path)
+        return "own" if inside and found.mention.verb != "cached_property" else ""
 
     def _function(self, joining: Joining, mention: Mention, kind: str) -> ArtifactDraft:
         file = joining.file
         name = qualified(file, mention.scope)
         subject = Subject("cache", f"cache:{kind}:{name}", f"cached function {name}")
         subject.notes["via"] = mention.subject
-        if kind == "unknown":
+        if kind in ("unknown", "own"):
             subject.doubt(70)
+            self._made_by(joining, subject, mention)
         if mention.expr is not None and mention.expr.kind == "call":
             given = positional(mention.expr)
             if given:
@@ -157,8 +176,46 @@ class Caches:
                 subject.add("cleared_by", function=joining.place(found), via=found.mention.verb)
         return subject.draft()
 
+    def _cleared(self, joining: Joining, own: list[Mention]) -> Iterator[ArtifactDraft]:
+        """What is cleared here, and nothing that is read keeps: said, not left out."""
+        for subject in dict.fromkeys(m.subject for m in own if m.role == "delete" and m.subject):
+            mention = next(m for m in own if m.role == "delete" and m.subject == subject)
+            found = Found(mention, joining.file)
+            answer = joining.resolve(found, subject)
+            kept = (
+                any(
+                    other.mention.role == "declaration"
+                    and other.mention.scope == answer.symbol_path
+                    and self._kind(joining, other)
+                    for other in joining.in_file(answer.path)
+                    if other.mention.family == self.id
+                )
+                if answer.target == "internal" and answer.path is not None
+                else False
+            )
+            if not kept:
+                key = f"cache:cleared:{qualified(joining.file, '')}:{subject}"
+                made = Subject("cache", key, f"results of {answer.qualified or subject} are cleared")
+                made.notes["kept_by"] = "nothing that is known"
+                made.doubt(60)
+                for other in own:
+                    if other.role == "delete" and other.subject == subject:
+                        place = Found(other, joining.file)
+                        made.stand(joining.file.ground(other.span, "delete"))
+                        made.add("cleared_by", function=joining.place(place), via=other.verb)
+                yield made.draft()
+
+    def _made_by(self, joining: Joining, subject: Subject, mention: Mention) -> None:
+        """Stands on the decorator too, where the project made it."""
+        answer = joining.resolve(Found(mention, joining.file), mention.subject)
+        if answer.target == "internal" and answer.path is not None and answer.symbol_path:
+            definition, view = joining.definition(answer.path, answer.symbol_path), joining.view(answer.path)
+            if definition is not None and view is not None:
+                subject.stand(view.ground_module(definition.header, "decorator"))
+
     def _key(self, joining: Joining, key: str, users: list[Found]) -> ArtifactDraft:
-        subject = Subject("cache", f"cache:key:{key}", f"cache key {key}")
+        title = "every key of a cache" if key == "*" else f"cache key {key}"
+        subject = Subject("cache", f"cache:key:{key}", title)
         groups = {"read": "reads", "write": "writes", "delete": "deletes"}
         for found in users:
             subject.stand(found.view.ground(found.mention.span, found.mention.role))
@@ -168,49 +225,22 @@ class Caches:
         return subject.draft()
 
 
-def _keys(seen: Seen) -> Iterator[str]:
-    given = argument(seen.expr, "key", 0)
-    if given is None:
-        return
-    if given.kind == "dict":
-        items: tuple[Expr, ...] = given.items[::2]
-    elif given.kind in ("list", "tuple", "set"):
-        items = given.items
-    else:
-        items = (given,)
-    for item in items:
-        key = pattern_of(_constant(seen, item))
-        if key:
-            yield key
+def _is_client(value: Expr) -> bool:
+    """A call, or a subscript (`caches["default"]`), of what makes a client of a cache."""
+    return last(dotted(value)) in _CLIENTS
 
 
-def _constant(seen: Seen, expr: Expr) -> Expr:
-    """What a simple name is bound to: once in the enclosing function, or at the module's level."""
-    if expr.kind != "name" or "." in expr.value:
-        return expr
-    local = _local_values(seen, expr.value)
-    if local:
-        return local[0] if len(local) == 1 else expr
-    entry = seen.blob.assigned.get(expr.value)
-    return entry.value if entry is not None and entry.value is not None else expr
+def _is_plain(value: Expr) -> bool:
+    """A mapping of Python's own, whatever it is called; something out of a mapping of settings."""
+    return value.kind in ("dict", "list", "set", "subscript", "dictcomp") or (
+        value.kind == "call" and last(value.value) in _PLAIN
+    )
 
 
-def _local_values(seen: Seen, name: str) -> list[Expr]:
-    node = seen.node
-    while node is not None and node.type not in ("function_definition", "lambda", "module"):
-        node = node.parent
-    if node is None or node.type != "function_definition":
-        return []
-    body = node.child_by_field_name("body")
-    wanted, parse = name.encode(), seen.blob.parse
-    found: list[Expr] = []
-    pending: list[tree_sitter.Node] = list(body.named_children) if body is not None else []
-    while pending:
-        current = pending.pop()
-        if current.type == "assignment":
-            left, right = current.child_by_field_name("left"), current.child_by_field_name("right")
-            if left is not None and right is not None and left.text == wanted:
-                found.append(parse.expr(right))
-        elif current.type.endswith(("statement", "clause", "block")):
-            pending.extend(current.named_children)
-    return found
+def _is_plain_attribute(blob: Blob, owner: str) -> bool:
+    made = (
+        rb"\s*(?::[^=\n]+)?=\s*(?:\{|\[|(?:[\w.]*\.)?(?:"
+        + b"|".join(map(str.encode, sorted(_PLAIN)))
+        + rb")\()"
+    )
+    return re.search(rb"\b" + re.escape(owner.encode()) + made, blob.parse.source) is not None

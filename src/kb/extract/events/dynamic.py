@@ -16,6 +16,7 @@ class Dynamic:
     id = "dynamic"
     calls: frozenset[str] = frozenset()
     decorators: frozenset[str] = frozenset()
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import msgspec
@@ -93,6 +94,12 @@ class Blob:
         self.assigned = {
             entry.name: entry for entry in parse.module.assignments if entry.name and not entry.scope
         }
+        self.members = {
+            (entry.scope, entry.name): entry
+            for entry in parse.module.assignments
+            if entry.name and entry.scope
+        }
+        """Class-level assignments by class and name."""
         self.defined = {entry.name for entry in parse.module.definitions if entry.parent < 0}
 
     def is_bound(self, name: str) -> bool:
@@ -115,6 +122,11 @@ class FactReader(Protocol):
     id: str
     calls: frozenset[str]
     decorators: frozenset[str]
+
+    @property
+    def own_decorators(self) -> re.Pattern[str] | None:
+        """Names of decorators that a project may write itself around the family's; linking tells which."""
+        ...
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Whether a call of `owner.verb` is worth reading, told from the callee's text alone."""
@@ -147,6 +159,15 @@ class VerbTable:
                 self.decorators.setdefault(verb, []).append(family)
         self.callees = frozenset(verb.encode() for verb in self.calls)
 
+    def decorating(self, verb: str) -> Iterator[FactReader]:
+        """Families that look at a decorator: by its name, or because a project may have made it itself."""
+        named = self.decorators.get(verb, ())
+        yield from named
+        for family in self.families.values():
+            pattern = family.own_decorators
+            if family not in named and pattern is not None and pattern.search(verb):
+                yield family
+
 
 def read(parse: ParseView, verbs: VerbTable) -> FactOutput | None:
     """Every mention of the blob; None where there is none."""
@@ -155,7 +176,7 @@ def read(parse: ParseView, verbs: VerbTable) -> FactOutput | None:
     for definition in parse.module.definitions:
         for decorator in definition.decorators:
             name = dotted(decorator.expr)
-            for family in verbs.decorators.get(last(name), ()) if name else ():
+            for family in verbs.decorating(last(name)) if name else ():
                 owner = name.rpartition(".")[0]
                 seen = Seen(blob, decorator.expr, last(name), owner, definition.symbol_path, None, definition)
                 found.extend(family.mentions(seen))

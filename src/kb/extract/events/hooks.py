@@ -38,6 +38,7 @@ class Hooks:
     id = "hook"
     calls = _LISTEN | _FLASK
     decorators = _LISTEN | _FLASK
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
@@ -57,6 +58,8 @@ class Hooks:
             return
         target, name = argument(seen.expr, "target", 0), argument(seen.expr, "identifier", 1)
         if target is None or name is None:
+            if self._is_sqlalchemy(seen) and len(seen.expr.items) > 1:
+                yield seen.mention(self.id, "handler", dynamic=True)
             return
         handler = dotted(argument(seen.expr, "fn", 2)) if seen.definition is None else ""
         subject = render(target)
@@ -68,6 +71,10 @@ class Hooks:
             dynamic=text_of(name) is None,
             handler=handler,
         )
+
+    def _is_sqlalchemy(self, seen: Seen) -> bool:
+        entry = seen.blob.imported.get((seen.owner or seen.verb).partition(".")[0])
+        return entry is not None and entry.module.partition(".")[0] == "sqlalchemy"
 
     def module_mentions(self, blob: Blob) -> Iterable[Mention]:
         """None."""

@@ -19,6 +19,7 @@ class Lifespans:
     id = "lifespan"
     calls = _APPLICATIONS | {"add_event_handler"}
     decorators = frozenset({"on_event", "on_startup", "on_shutdown"})
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""

@@ -47,6 +47,7 @@ class Signals:
     id = "signal"
     calls = _SENDS | {"connect", "disconnect"}
     decorators = frozenset({"receiver", "connect", "connect_via"})
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
@@ -131,7 +132,19 @@ class Signals:
         if answer.target != "external":
             return ""
         flask = name.startswith("flask.") and last(name) in _FLASK
-        return name if name.startswith(_PACKAGES) or flask or found.mention.verb == "receiver" else ""
+        certain = name.startswith(_PACKAGES) or flask or found.mention.verb == "receiver"
+        return name if certain or self._looks(joining, found, name) else ""
+
+    def _looks(self, joining: Joining, found: Found, name: str) -> bool:
+        """Whether a name of a distribution that is not known is used as only signals are."""
+        if "signals" in name.split("."):
+            return True
+        mention = found.mention
+        if mention.role != "handler":
+            return False
+        return mention.decorates or (
+            bool(mention.handler) and joining.function(found, mention.handler)[1] is not None
+        )
 
     def _foreign(self, joining: Joining, name: str) -> Iterator[ArtifactDraft]:
         users = [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kb.extract.api import Resolution
+from kb.extract.events import own_tasks
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
 from kb.extract.expressions import brief, dotted, keywords, last, pairs, positional, text_of
 from kb.extract.keys import qualified
 from kb.model.artifacts import ArtifactDraft
-from kb.structure.facts import Definition, Expr
+from kb.structure.facts import Expr
 
 _DECLARING = frozenset(
     [
@@ -58,10 +60,17 @@ _SENDS = frozenset(
         "retry_async",
     ]
 )
-_BY_FUNCTION = frozenset({"enqueue", "enqueue_at", "enqueue_in", "add_task", "add_job"})
+_ALWAYS_SENDS = frozenset({"delay", "apply_async", "delay_on_commit"})
+"""Sends also on something that only a run can tell; other verbs have too many meanings."""
+_BY_FUNCTION = frozenset({"enqueue", "enqueue_at", "enqueue_in", "enqueue_once", "add_task", "add_job"})
+_NO_JOBS = ("Queue", "Scheduler", "Broker", "Executor")
+"""Ends of the names of classes that jobs are put into."""
+_NEVER_BY_NAME = frozenset({"add_task"})
+"""Takes functions; a text is something else's (a progress bar's description)."""
 _BY_NAME = frozenset({"send_task", "enqueue_job", "signature"})
+_NAMES = ("name", "actor_name", "task_name")
 _OPTIONS = (
-    "name",
+    *_NAMES,
     "queue",
     "queue_name",
     "bind",
@@ -79,19 +88,24 @@ class Tasks:
     id = "task"
     calls = _SENDS | _BY_FUNCTION | _BY_NAME
     decorators = _DECLARING
+    own_decorators = own_tasks.NAMES
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
-        return verb in _BY_NAME or verb in _BY_FUNCTION or (bool(owner) and blob.is_bound(owner))
+        named = verb in _BY_NAME or verb in _BY_FUNCTION or verb in _ALWAYS_SENDS
+        return named or (bool(owner) and blob.is_bound(owner))
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """Declarations by decorator; sends by attribute, by function and by literal name."""
         if seen.definition is not None:
-            named = text_of(keywords(seen.expr).get("name")) if seen.expr.kind == "call" else None
-            yield seen.mention(self.id, "declaration", key=named or "")
+            options = keywords(seen.expr) if seen.expr.kind == "call" else {}
+            given = next((options[word] for word in _NAMES if word in options), None)
+            yield seen.mention(self.id, "declaration", key=text_of(given) or "")
         elif seen.verb in _SENDS:
             if seen.owner and seen.blob.is_bound(seen.owner):
                 yield seen.mention(self.id, "emitter", subject=seen.owner)
+            elif seen.verb in _ALWAYS_SENDS:
+                yield seen.mention(self.id, "emitter", dynamic=True)
         elif seen.verb in _BY_NAME:
             name = text_of(positional(seen.expr)[0]) if positional(seen.expr) else None
             if name or seen.verb != "signature":
@@ -102,10 +116,17 @@ class Tasks:
             if target and seen.blob.is_bound(target):
                 yield seen.mention(self.id, "emitter", subject=target)
             elif text_of(given):
-                yield seen.mention(self.id, "emitter", key=text_of(given) or "")
+                if seen.verb not in _NEVER_BY_NAME:
+                    yield seen.mention(self.id, "emitter", key=text_of(given) or "")
+            elif seen.owner and seen.blob.is_bound(seen.owner):
+                # `SyncJob.enqueue(...)`: a class of its own whose objects are the jobs, if it is a class.
+                yield seen.mention(self.id, "emitter", subject=seen.owner, handler="class")
+            elif seen.verb not in _NEVER_BY_NAME:
+                yield seen.mention(self.id, "emitter", dynamic=True)
 
     def module_mentions(self, blob: Blob) -> Iterator[Mention]:
-        """Task names in beat schedules (`beat_schedule`, `CELERY_BEAT_SCHEDULE`)."""
+        """Task names in beat schedules (`beat_schedule`, `CELERY_BEAT_SCHEDULE`), and own decorators."""
+        yield from own_tasks.wrappers(blob, self.id, _FRAMEWORKS, _DECLARING)
         for entry in blob.parse.module.assignments:
             written = entry.name or (entry.target.value if entry.target is not None else "")
             if entry.value is not None and last(written).lower().endswith("beat_schedule"):
@@ -115,6 +136,8 @@ class Tasks:
 
     def keys(self, mention: Mention, blob: Blob) -> Iterable[str]:
         """`on:<function>`, `task:<literal name>`, `task-declared:<literal name>`."""
+        if mention.role == own_tasks.ROLE:
+            return ()
         if mention.role == "declaration":
             return (f"task-declared:{mention.key}",) if mention.key else ()
         if mention.key:
@@ -126,10 +149,10 @@ class Tasks:
         declared: set[str] = set()
         for mention in joining.own(self.id):
             if mention.role == "declaration" and mention.scope not in declared:
-                framework = self._framework(joining, Found(mention, joining.file))
+                framework, wrapper = self._declaring(joining, Found(mention, joining.file))
                 if framework:
                     declared.add(mention.scope)
-                    yield self._declared(joining, mention, framework)
+                    yield self._declared(joining, mention, framework, wrapper)
         yield from self._background(joining)
         for name in dict.fromkeys(m.key for m in joining.own(self.id) if m.role == "emitter" and m.key):
             yield from self._unknown(joining, name)
@@ -146,7 +169,27 @@ class Tasks:
         looks = any(word in owner for word in ("celery", "huey", "broker", "app", "queue", "worker"))
         return f"{owner}?" if answer.target in ("unknown", "internal") and owner and looks else ""
 
-    def _declared(self, joining: Joining, mention: Mention, framework: str) -> ArtifactDraft:
+    def _declaring(self, joining: Joining, found: Found) -> tuple[str, Found | None]:
+        """The framework of a declaration ("" if it is none) and the own decorator that leads to it."""
+        wrapper = self._wrapper(joining, found)
+        if wrapper is not None:
+            return wrapper.mention.verb, wrapper
+        return (self._framework(joining, found) if found.mention.verb in _DECLARING else ""), None
+
+    def _wrapper(self, joining: Joining, found: Found) -> Found | None:
+        """The project's own decorator that a declaration uses, None for a framework's own."""
+        answer = joining.resolve(found, dotted(found.mention.expr))
+        if answer.target != "internal" or answer.path is None:
+            return None
+        for other in joining.in_file(answer.path):
+            mention = other.mention
+            if (mention.family, mention.role, mention.scope) == (self.id, own_tasks.ROLE, answer.symbol_path):
+                return other
+        return None
+
+    def _declared(
+        self, joining: Joining, mention: Mention, framework: str, wrapper: Found | None
+    ) -> ArtifactDraft:
         file = joining.file
         name = qualified(file, mention.scope)
         subject = Subject("event", f"event:task:{name}", f"task {name}")
@@ -157,6 +200,10 @@ class Tasks:
             options = keywords(mention.expr)
             subject.notes.update((word, brief(options[word])) for word in _OPTIONS if word in options)
         subject.stand(file.ground(mention.span, "declaration"))
+        if wrapper is not None:
+            subject.notes["through"] = joining.place(wrapper)
+            subject.stand(wrapper.view.ground(wrapper.mention.span, "decorator"))
+            subject.doubt(90)
         simple = last(mention.scope)
         for found in joining.all_with(f"on:{simple}", (self.id,)):
             if self._means(joining, found, file.path, mention.scope):
@@ -178,43 +225,80 @@ class Tasks:
         subject.add("emitters", function=joining.place(found), via=found.mention.verb)
 
     def _background(self, joining: Joining) -> Iterator[ArtifactDraft]:
-        """Functions handed to `add_task`, `enqueue` or `add_job` that no decorator declares."""
-        done: set[tuple[str, str]] = set()
+        """What is sent without a declaration that is known: functions, classes, tasks from outside."""
+        done: set[str] = set()
         for mention in joining.own(self.id):
-            if mention.verb not in _BY_FUNCTION or not mention.subject:
+            if mention.role != "emitter" or not mention.subject:
                 continue
             answer = joining.resolve(Found(mention, joining.file), mention.subject)
-            if answer.target != "internal" or answer.path is None or not answer.symbol_path:
+            name = self._sent(joining, mention, answer)
+            if not name or name in done:
                 continue
-            place = (answer.path, answer.symbol_path)
-            definition = joining.definition(*place)
-            if definition is None or place in done or self._is_declared(definition):
-                continue
-            done.add(place)
+            done.add(name)
+            simple = last(answer.symbol_path or answer.qualified or mention.subject)
             users = [
                 found
-                for found in joining.all_with(f"on:{definition.name}", (self.id,))
-                if found.mention.verb in _BY_FUNCTION and self._means(joining, found, *place)
+                for found in joining.all_with(f"on:{simple}", (self.id,))
+                if found.mention.role == "emitter"
+                and self._sent(joining, found.mention, joining.resolve(found, found.mention.subject)) == name
             ]
-            view = joining.view(answer.path)
-            if view is None or not users or users[0].view.path != joining.file.path:
-                continue
-            name = qualified(view, answer.symbol_path)
-            subject = Subject("event", f"event:task:{name}", f"background task {name}")
-            subject.stand(view.ground_module(definition.header, "handler"))
-            for found in users:
-                self._send(joining, subject, found)
-            yield subject.draft()
+            if users and users[0].view.path == joining.file.path:
+                yield self._undeclared(joining, answer, name, users)
 
-    def _is_declared(self, definition: Definition) -> bool:
-        return any(last(dotted(decorator.expr)) in _DECLARING for decorator in definition.decorators)
+    def _sent(self, joining: Joining, mention: Mention, answer: Resolution) -> str:
+        """Dotted name of what an emitter sends, "" if its declaration tells, or if it is no task."""
+        if answer.target == "internal" and answer.path is not None and answer.symbol_path:
+            place = (answer.path, answer.symbol_path)
+            definition, view = joining.definition(*place), joining.view(answer.path)
+            if definition is None or view is None or self._is_declared(joining, place):
+                return ""
+            if definition.kind == "class":
+                is_job = mention.handler == "class" and not definition.name.endswith(_NO_JOBS)
+                return qualified(view, answer.symbol_path) if is_job else ""
+            known = mention.verb in _BY_FUNCTION and mention.handler != "class"
+            return qualified(view, answer.symbol_path) if known or mention.verb in _ALWAYS_SENDS else ""
+        if mention.verb in _ALWAYS_SENDS and answer.target in ("external", "unknown"):
+            return answer.qualified or mention.subject
+        return ""
+
+    def _undeclared(
+        self, joining: Joining, answer: Resolution, name: str, users: list[Found]
+    ) -> ArtifactDraft:
+        subject = Subject("event", f"event:task:{name}", f"background task {name}")
+        inside = answer.target == "internal" and answer.path is not None and answer.symbol_path is not None
+        definition = joining.definition(answer.path or "", answer.symbol_path or "") if inside else None
+        view = joining.view(answer.path) if answer.path is not None and inside else None
+        if definition is None or view is None:
+            subject.notes["declared"] = "not in this repository"
+            subject.doubt(80 if answer.target == "external" else 60)
+        else:
+            subject.stand(view.ground_module(definition.header, "handler"))
+            if definition.kind == "class":
+                subject.notes["form"] = "a class whose objects are the tasks"
+                subject.doubt(80)
+            elif all(found.mention.verb in _ALWAYS_SENDS for found in users):
+                subject.notes["declared"] = "by something that is not known to declare tasks"
+                subject.doubt(70)
+        for found in users:
+            self._send(joining, subject, found)
+        return subject.draft()
+
+    def _is_declared(self, joining: Joining, place: tuple[str, str]) -> bool:
+        """Whether a decorator declares the function a task, so that its own file is the task's home."""
+        return any(
+            found.mention.role == "declaration"
+            and found.mention.scope == place[1]
+            and bool(self._declaring(joining, found)[0])
+            for found in joining.in_file(place[0])
+            if found.mention.family == self.id
+        )
 
     def _unknown(self, joining: Joining, name: str) -> Iterator[ArtifactDraft]:
         """A literal task name that nothing in the snapshot declares."""
         module, _, function = name.rpartition(".")
         path = joining.world.module(module) if module else None
         definition = joining.definition(path, function) if path and not path.endswith("/") else None
-        if definition is not None and self._is_declared(definition):
+        if definition is not None and path is not None and self._is_declared(joining, (path, function)):
             return
         if joining.holders(f"task-declared:{name}"):
             return

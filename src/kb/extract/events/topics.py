@@ -22,6 +22,8 @@ _BUS = re.compile(
     r"bus|broker|event|emitter|sio|socket|pubsub|redis|queue|channel|producer|consumer|dispatcher|hub|nats|mqtt|kafka",
     re.IGNORECASE,
 )
+_CLIENT = re.compile(r"client|connection|conn\b|stream|topic", re.IGNORECASE)
+"""May be a broker's where the verb is one of publishing or subscribing."""
 _NAME = re.compile(r"[\w.:/\-{}*#$+]+")
 _SQLALCHEMY = frozenset({"event", "sa_event"})
 """`event.listen(...)` is SQLAlchemy's, and read as a hook."""
@@ -34,6 +36,7 @@ class Topics:
     id = "topic"
     calls = _PUBLISH | _PUBLISH_ON_BUS | _SUBSCRIBE | _SUBSCRIBE_ON_BUS
     decorators = _SUBSCRIBE | _SUBSCRIBE_ON_BUS | {"publisher"}
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
@@ -50,11 +53,8 @@ class Topics:
         names = list(_topics(seen.expr))
         if not names:
             # `publish(event_object)` on no bus may be anything; on a bus it is a topic made at run time.
-            if (
-                on_bus
-                and len(positional(seen.expr)) > 0
-                and seen.verb not in ("send", "emit", "on", "trigger")
-            ):
+            likely = on_bus or (seen.verb in _CERTAIN and _CLIENT.search(seen.owner))
+            if likely and len(seen.expr.items) > 1 and seen.verb not in ("send", "emit", "on", "trigger"):
                 yield seen.mention(self.id, role, dynamic=True)
             return
         for name in names:

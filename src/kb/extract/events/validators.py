@@ -21,6 +21,7 @@ class Validators:
     id = "validator"
     calls: frozenset[str] = frozenset()
     decorators = _PYDANTIC | {"validates"}
+    own_decorators = None
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
