@@ -131,22 +131,16 @@ def _apply(run: Run, difference: Difference) -> None:
     after.look_up(difference.paths)
     homes = _homes_to_link(run, difference, before, after)
     many = len(homes) * _QUESTIONS > difference.tip.files
+    before_links = links.held(connection, _replaced(run, homes, parsed_before, before, after), lineage_id)
     linked = _link(run, homes, StoredFacts(reader, preload=True) if many else after)
     run.linked_files = len({one.path for one in linked})
     run.linked_homes = len(linked)
-    gone = {
-        (path, extractor.id)
-        for path in parsed_before
-        if after.dialect(path) != before.dialect(path)
-        for extractor in run.recipe.extractors
-        if extractor.id not in homes.get(path, ())
-    }
-    renamings = collisions.settle_linked(connection, linked, gone, lineage_id)
-    entered = links.replace(connection, linked, gone, lineage_id, ordinal)
-    counts = counts.plus(SealCounts(artifacts=entered))
-    collisions.rename(connection, lineage_id, ordinal, renamings)
+    renamings = collisions.settle_linked(connection, linked, before_links)
+    replaced = links.replace(connection, linked, before_links, ordinal)
+    renamed = collisions.rename(connection, lineage_id, ordinal, renamings)
+    counts = counts.plus(SealCounts(artifacts=replaced.grew))
     faults.point("linked")
-    manifest.check_changed(connection, lineage_id, ordinal, difference.paths)
+    manifest.check_changed(connection, lineage_id, ordinal, difference.paths, [*replaced.touched, *renamed])
     faults.point("checked")
     manifest.seal(
         connection,
@@ -175,6 +169,19 @@ def _homes_to_link(
         if after.dialect(path) is not None:
             homes[path].add(extractor)
     return homes
+
+
+def _replaced(
+    run: Run, homes: dict[str, set[str]], parsed_before: set[str], before: StoredFacts, after: StoredFacts
+) -> set[tuple[str, str]]:
+    """(path, extractor) of what is linked anew, and of what no extractor reads any more."""
+    gone = {
+        (path, extractor.id)
+        for path in parsed_before
+        if after.dialect(path) != before.dialect(path)
+        for extractor in run.recipe.extractors
+    }
+    return gone | {(path, extractor) for path, extractors in homes.items() for extractor in extractors}
 
 
 def _link(run: Run, homes: dict[str, set[str]], after: StoredFacts) -> list[LinkedFile]:

@@ -19,6 +19,7 @@ import psycopg
 from kb.identity.artifacts import seal_draft
 from kb.model.artifacts import SHARED, Artifact, ArtifactDraft, Grounding, Link, LinkedFile
 from kb.store.content import put_artifacts, span_keys
+from kb.store.links import Held
 from kb.store.staging import OPEN
 
 
@@ -89,21 +90,18 @@ def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: in
 def settle_linked(
     connection: psycopg.Connection[Any],
     linked: Sequence[LinkedFile],
-    gone: Iterable[tuple[str, str]],
-    lineage_id: int,
+    before: Held,
 ) -> list[Renaming]:
     """Gives the artifacts of `linked` the keys they will go by, and says what else has to be renamed.
 
     Args:
         connection: in a transaction that holds the lineage's lock.
         linked: homes that were linked anew; artifacts in them are replaced.
-        gone: homes (path, extractor) that yield nothing any more.
-        lineage_id: what the homes are about to be written to (`links.replace`).
+        before: what they hold at the tip, and homes that yield nothing any more.
 
     Returns:
         Artifacts of other homes, for `rename` once the homes are written.
     """
-    homes = {*((one.path, one.extractor) for one in linked), *gone}
     drafts = defaultdict(list)
     for one in linked:
         for number, artifact in enumerate(one.artifacts):
@@ -111,10 +109,10 @@ def settle_linked(
             drafts[draft.logical_key].append(
                 _Draft(one.path, one.extractor, draft.kind, draft.logical_key, one, number)
             )
-    touched = _touched(connection, linked, homes, lineage_id)
+    touched = _touched(linked, before)
     others = {
-        base: [claim for claim in claims if (claim.path, claim.extractor) not in homes]
-        for base, claims in _claims(connection, lineage_id, touched).items()
+        base: [claim for claim in claims if (claim.path, claim.extractor) not in before.homes]
+        for base, claims in _claims(connection, before.lineage_id, touched).items()
     }
     renamings = []
     for base in sorted(touched):
@@ -137,23 +135,9 @@ def _renamed(artifact: Artifact, key: str) -> Artifact:
     return seal_draft(draft, artifact.extractor, artifact.extractor_version)
 
 
-def _touched(
-    connection: psycopg.Connection[Any],
-    linked: Sequence[LinkedFile],
-    homes: Iterable[tuple[str, str]],
-    lineage_id: int,
-) -> set[str]:
+def _touched(linked: Sequence[LinkedFile], before: Held) -> set[str]:
     """Keys as drafted that the homes claim anew or no longer: who goes by them may have changed."""
-    wanted = sorted(homes)
-    rows = connection.execute(
-        """SELECT p.path, a.logical_key, a.artifact_id
-           FROM unnest(%s::text[], %s::text[]) AS h (path, extractor) JOIN path p USING (path)
-           JOIN snapshot_entry e ON e.lineage_id = %s AND e.home_path_id = p.path_id AND e.to_ord = %s
-           JOIN artifact a ON a.artifact_pk = e.artifact_pk AND a.extractor = h.extractor""",
-        ([path for path, _ in wanted], [extractor for _, extractor in wanted], lineage_id, OPEN),
-        binary=True,
-    ).fetchall()
-    held = {(str(path), bytes(artifact_id)): str(key) for path, key, artifact_id in rows}
+    held = {(entry.path, entry.artifact_id): entry.key for entry in before.entries}
     touched = set()
     for one in linked:
         for artifact in one.artifacts:
@@ -191,11 +175,12 @@ def _claims(
 
 def rename(
     connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, renamings: Sequence[Renaming]
-) -> None:
-    """Gives artifacts of the tip other keys from the ordinal on, after `links.replace`, in its transaction."""
-    renamed = [_rename(connection, lineage_id, ordinal, renaming) for renaming in renamings]
-    # What got another key entered just now like what was linked: `manifest.check_changed` looks at it too.
-    connection.execute("INSERT INTO stage_entry (artifact_pk) SELECT unnest(%s::int8[])", (renamed,))
+) -> list[int]:
+    """Gives artifacts of the tip other keys from the ordinal on, after `links.replace`, in its transaction.
+
+    Returns the artifacts that they are now.
+    """
+    return [_rename(connection, lineage_id, ordinal, renaming) for renaming in renamings]
 
 
 def _rename(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, renaming: Renaming) -> int:

@@ -3,65 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, LiteralString
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import psycopg
 
 from kb.errors import IntegrityError
-from kb.model.artifacts import LinkedFile
+from kb.model.artifacts import LinkedFile, LookupRow
 from kb.store.content import commit_without_waiting, copy_rows, put_artifacts, span_keys
 from kb.store.keys import stored_key
-from kb.store.staging import OPEN, StageTable, plan_for
-
-_HOMES = StageTable("stage_home", [("path_id", "int8"), ("extractor", "text")])
-_ENTRIES = StageTable("stage_entry", [("artifact_pk", "int8"), ("path_id", "int8")])
-_LOCATED = StageTable(
-    "stage_located", [("artifact_pk", "int8"), ("span_pk", "int8"), ("path_id", "int8"), ("n", "int4")]
-)
-
-# What the replaced homes held at the tip, and whether they still do.
-_HELD: tuple[LiteralString, ...] = (
-    """CREATE TEMP TABLE IF NOT EXISTS stage_held (artifact_pk int8, path_id int8, still boolean)
-       ON COMMIT DELETE ROWS""",
-    """INSERT INTO stage_held
-       SELECT e.artifact_pk, e.home_path_id, s.artifact_pk IS NOT NULL
-       FROM stage_home h
-       JOIN snapshot_entry e ON e.lineage_id = %(lineage)s AND e.home_path_id = h.path_id
-        AND e.to_ord = %(open)s
-       JOIN artifact a ON a.artifact_pk = e.artifact_pk AND a.extractor = h.extractor
-       LEFT JOIN stage_entry s ON s.artifact_pk = e.artifact_pk AND s.path_id = e.home_path_id""",
-)
-_CLOSE_ENTRIES: LiteralString = """
-    UPDATE snapshot_entry e SET to_ord = %(ordinal)s
-    FROM stage_held h
-    WHERE NOT h.still AND e.lineage_id = %(lineage)s AND e.artifact_pk = h.artifact_pk
-      AND e.home_path_id = h.path_id AND e.to_ord = %(open)s"""
-_OPEN_ENTRIES: LiteralString = """
-    INSERT INTO snapshot_entry (lineage_id, artifact_pk, home_path_id, from_ord, to_ord)
-    SELECT %(lineage)s, s.artifact_pk, s.path_id, %(ordinal)s, %(open)s FROM stage_entry s
-    WHERE NOT EXISTS (
-        SELECT FROM snapshot_entry e
-        WHERE e.lineage_id = %(lineage)s AND e.artifact_pk = s.artifact_pk
-          AND e.home_path_id = s.path_id AND e.to_ord = %(open)s)"""
-_RELOCATE: tuple[LiteralString, ...] = (
-    """UPDATE grounding_location g SET to_ord = %(ordinal)s
-       FROM (SELECT DISTINCT artifact_pk FROM stage_held) h
-       WHERE g.lineage_id = %(lineage)s AND g.artifact_pk = h.artifact_pk AND g.to_ord = %(open)s
-         AND NOT EXISTS (
-            SELECT FROM stage_located l
-            WHERE l.artifact_pk = g.artifact_pk AND l.span_pk = g.span_pk
-              AND l.path_id = g.path_id AND l.n = g.n)""",
-    """INSERT INTO grounding_location (lineage_id, artifact_pk, span_pk, path_id, n, from_ord, to_ord)
-       SELECT %(lineage)s, l.artifact_pk, l.span_pk, l.path_id, l.n, %(ordinal)s, %(open)s
-       FROM stage_located l
-       WHERE NOT EXISTS (
-            SELECT FROM grounding_location g
-            WHERE g.lineage_id = %(lineage)s AND g.artifact_pk = l.artifact_pk
-              AND g.span_pk = l.span_pk AND g.path_id = l.path_id AND g.n = l.n
-              AND g.to_ord = %(open)s)""",
-    """DELETE FROM lookup k USING stage_home h
-       WHERE k.lineage_id = %(lineage)s AND k.path_id = h.path_id AND k.extractor = h.extractor""",
-)
+from kb.store.staging import OPEN
 
 
 class _Batch:
@@ -134,55 +85,222 @@ def put_fresh(
         },
         ((lineage_id, *place, ordinal) for place in sorted(batch.located)),
     )
-    _copy_lookups(connection, batch, lineage_id)
+    _copy_lookups(connection, batch.lookups, lineage_id)
+
+
+class _Entry(NamedTuple):
+    """An artifact that a home holds at the lineage's tip."""
+
+    path: str
+    path_id: int
+    artifact_id: bytes
+    artifact_pk: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What some homes, (path, extractor) each, hold at a lineage's tip."""
+
+    lineage_id: int
+    homes: frozenset[tuple[str, str]]
+    entries: list[_Entry]
+    lookups: set[LookupRow]
+    """With keys as they are stored (`store.keys`)."""
+
+
+_Place = tuple[bytes, bytes, str, int]
+"""artifact id, span id, path, n"""
+
+
+def held(connection: psycopg.Connection[Any], homes: Iterable[tuple[str, str]], lineage_id: int) -> Held:
+    """What the homes hold at the tip: what linking them again is compared with."""
+    wanted = sorted(homes)
+    at = {
+        "paths": [path for path, _ in wanted],
+        "extractors": [extractor for _, extractor in wanted],
+        "lineage": lineage_id,
+        "open": OPEN,
+    }
+    entries = connection.execute(
+        """SELECT p.path, p.path_id, a.artifact_id, a.artifact_pk, a.logical_key
+           FROM unnest(%(paths)s::text[], %(extractors)s::text[]) AS h (path, extractor)
+           JOIN path p USING (path)
+           JOIN snapshot_entry e ON e.lineage_id = %(lineage)s AND e.home_path_id = p.path_id
+            AND e.to_ord = %(open)s
+           JOIN artifact a ON a.artifact_pk = e.artifact_pk AND a.extractor = h.extractor""",
+        at,
+        binary=True,
+    ).fetchall()
+    lookups = connection.execute(
+        """SELECT p.path, k.extractor, k.kind, k.key, k.answer
+           FROM unnest(%(paths)s::text[], %(extractors)s::text[]) AS h (path, extractor)
+           JOIN path p USING (path)
+           JOIN lookup k ON k.lineage_id = %(lineage)s AND k.path_id = p.path_id
+            AND k.extractor = h.extractor""",
+        at,
+        binary=True,
+    ).fetchall()
+    return Held(
+        lineage_id,
+        frozenset(wanted),
+        [_Entry(path, path_id, bytes(digest), pk, key) for path, path_id, digest, pk, key in entries],
+        {
+            LookupRow(path, extractor, kind, key, bytes(answer))
+            for path, extractor, kind, key, answer in lookups
+        },
+    )
+
+
+class Replaced(NamedTuple):
+    """What `replace` changed."""
+
+    grew: int
+    """By how many artifacts the lineage grew; negative where it shrank."""
+    touched: list[int]
+    """Artifacts that entered, or stay and stand in other places."""
 
 
 def replace(
-    connection: psycopg.Connection[Any],
-    linked: Sequence[LinkedFile],
-    gone: Iterable[tuple[str, str]],
-    lineage_id: int,
-    ordinal: int,
-) -> int:
-    """Makes the homes of `linked` and of `gone` (path, extractor) hold at `ordinal` what they say.
+    connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: Held, ordinal: int
+) -> Replaced:
+    """Makes the homes of `before` hold from `ordinal` on what `linked` says; nothing where it says nothing.
 
-    Rows that already say so stay untouched; the others are closed at `ordinal` or opened from it. All
-    in the caller's transaction, which holds the lineage's lock. `gone` homes hold nothing afterwards.
-    Returns by how many artifacts the lineage grew (negative where it shrank).
+    Only what differs from the tip is written. In the caller's transaction, which holds the lineage's lock.
     """
-    batch = _Batch(connection, linked)
-    plan_for(connection, len(batch.located))
-    homes = {*((one.path, one.extractor) for one in linked), *gone}
-    paths = batch.paths | _path_keys(connection, {path for path, _ in homes})
-    _HOMES.fill(connection, ((paths[path], extractor) for path, extractor in homes))
-    _ENTRIES.fill(connection, batch.entries)
-    _LOCATED.fill(connection, batch.located)
-    # Without statistics the planner takes a handful of staged rows for thousands, and reads all of a lineage.
-    connection.execute("ANALYZE stage_home, stage_entry, stage_located")
-    _run(connection, _HELD, lineage_id, ordinal)
-    connection.execute("ANALYZE stage_held")
-    closed = _run(connection, (_CLOSE_ENTRIES,), lineage_id, ordinal)
-    opened = _run(connection, (_OPEN_ENTRIES,), lineage_id, ordinal)
-    _run(connection, _RELOCATE, lineage_id, ordinal)
-    _copy_lookups(connection, batch, lineage_id)
-    return opened - closed
+    known = {(entry.path, entry.artifact_id): entry for entry in before.entries}
+    pairs = {(one.path, artifact.artifact_id): artifact for one in linked for artifact in one.artifacts}
+    opened = {pair: artifact for pair, artifact in pairs.items() if pair not in known}
+    closed = [entry for pair, entry in known.items() if pair not in pairs]
+    old = _places(connection, before)
+    new: set[_Place] = {
+        (artifact.artifact_id, place.span_id, place.path, place.n)
+        for artifact in pairs.values()
+        for place in artifact.draft.groundings
+    }
+    appearing = new - old.keys()
+    spans = span_keys(
+        connection,
+        {place.span_id for artifact in opened.values() for place in artifact.draft.groundings}
+        | {span_id for _, span_id, _, _ in appearing},
+    )
+    keys = {entry.artifact_id: entry.artifact_pk for entry in before.entries}
+    keys |= put_artifacts(connection, opened.values(), spans)
+    stale, fresh = _changed_lookups(linked, before)
+    paths = _path_keys(
+        connection,
+        {path for path, _ in opened}
+        | {path for _, _, path, _ in appearing}
+        | {row.path for row in stale | fresh},
+    )
+    _close(connection, before.lineage_id, ordinal, closed, [old[place] for place in old.keys() - new])
+    _open(
+        connection,
+        before.lineage_id,
+        ordinal,
+        [(keys[artifact_id], paths[path]) for path, artifact_id in opened],
+        [(keys[artifact_id], spans[span], paths[path], n) for artifact_id, span, path, n in appearing],
+    )
+    _drop_lookups(connection, before.lineage_id, [(paths[row.path], *row[1:]) for row in stale])
+    _copy_lookups(connection, [(paths[row.path], *row[1:]) for row in fresh], before.lineage_id)
+    touched = {keys[artifact_id] for _, artifact_id in opened} | {keys[place[0]] for place in appearing}
+    moved = {old[place][0] for place in old.keys() - new} - {entry.artifact_pk for entry in closed}
+    return Replaced(len(opened) - len(closed), sorted(touched | moved))
 
 
-def _run(
+def _places(connection: psycopg.Connection[Any], before: Held) -> dict[_Place, tuple[int, int, int, int]]:
+    """Where the artifacts of some homes stand at the tip; each place with its row's keys."""
+    rows = connection.execute(
+        """SELECT a.artifact_id, c.span_id, p.path, g.n, g.artifact_pk, g.span_pk, g.path_id
+           FROM unnest(%s::int8[]) AS h (artifact_pk) JOIN artifact a USING (artifact_pk)
+           JOIN grounding_location g ON g.lineage_id = %s AND g.artifact_pk = h.artifact_pk AND g.to_ord = %s
+           JOIN code_span c USING (span_pk) JOIN path p ON p.path_id = g.path_id""",
+        ([entry.artifact_pk for entry in before.entries], before.lineage_id, OPEN),
+        binary=True,
+    ).fetchall()
+    return {
+        (bytes(artifact_id), bytes(span_id), path, n): (artifact, span, path_id, n)
+        for artifact_id, span_id, path, n, artifact, span, path_id in rows
+    }
+
+
+def _changed_lookups(linked: Sequence[LinkedFile], before: Held) -> tuple[set[LookupRow], set[LookupRow]]:
+    """Look-ups that are not asked any more or have another answer, and those that are new."""
+    now = {row._replace(key=stored_key(row.key)) for one in linked for row in one.lookups}
+    return before.lookups - now, now - before.lookups
+
+
+def _close(
     connection: psycopg.Connection[Any],
-    statements: Iterable[LiteralString],
     lineage_id: int,
     ordinal: int,
-) -> int:
-    """Rows that the last statement touched."""
-    parameters = {"lineage": lineage_id, "ordinal": ordinal, "open": OPEN}
-    touched = 0
-    for statement in statements:
-        touched = connection.execute(statement, parameters).rowcount
-    return touched
+    entries: Sequence[_Entry],
+    places: Sequence[tuple[int, int, int, int]],
+) -> None:
+    connection.execute(
+        """UPDATE snapshot_entry e SET to_ord = %s
+           FROM unnest(%s::int8[], %s::int8[]) AS c (artifact_pk, path_id)
+           WHERE e.artifact_pk = c.artifact_pk AND e.lineage_id = %s AND e.home_path_id = c.path_id
+             AND e.to_ord = %s""",
+        (
+            ordinal,
+            [entry.artifact_pk for entry in entries],
+            [entry.path_id for entry in entries],
+            lineage_id,
+            OPEN,
+        ),
+    )
+    connection.execute(
+        """UPDATE grounding_location g SET to_ord = %s
+           FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int4[]) AS c (artifact_pk, span_pk, path_id, n)
+           WHERE g.artifact_pk = c.artifact_pk AND g.lineage_id = %s AND g.path_id = c.path_id
+             AND g.span_pk = c.span_pk AND g.n = c.n AND g.to_ord = %s""",
+        (ordinal, *_columns(places, 4), lineage_id, OPEN),
+    )
 
 
-def _copy_lookups(connection: psycopg.Connection[Any], batch: _Batch, lineage_id: int) -> None:
+def _open(
+    connection: psycopg.Connection[Any],
+    lineage_id: int,
+    ordinal: int,
+    entries: Sequence[tuple[int, int]],
+    places: Sequence[tuple[int, int, int, int]],
+) -> None:
+    connection.execute(
+        """INSERT INTO snapshot_entry (lineage_id, artifact_pk, home_path_id, from_ord)
+           SELECT %s, artifact_pk, path_id, %s FROM unnest(%s::int8[], %s::int8[]) AS o (artifact_pk, path_id)
+           ORDER BY 2, 3""",
+        (lineage_id, ordinal, *_columns(entries, 2)),
+    )
+    # Copies of a file may yield the very same artifact, which then has a place from another home already.
+    connection.execute(
+        """INSERT INTO grounding_location (lineage_id, artifact_pk, span_pk, path_id, n, from_ord)
+           SELECT %s, artifact_pk, span_pk, path_id, n, %s
+           FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::int4[]) AS o (artifact_pk, span_pk, path_id, n)
+           ORDER BY 2, 4, 3, 5 ON CONFLICT DO NOTHING""",
+        (lineage_id, ordinal, *_columns(places, 4)),
+    )
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    return [[row[column] for row in rows] for column in range(width)]
+
+
+def _drop_lookups(
+    connection: psycopg.Connection[Any], lineage_id: int, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    connection.execute(
+        """DELETE FROM lookup k
+           USING unnest(%s::int8[], %s::text[], %s::text[], %s::text[]) AS d (path_id, extractor, kind, key)
+           WHERE k.lineage_id = %s AND k.path_id = d.path_id AND k.extractor = d.extractor
+             AND k.kind = d.kind AND k.key = d.key""",
+        (*_columns(rows, 4), lineage_id),
+    )
+
+
+def _copy_lookups(
+    connection: psycopg.Connection[Any], rows: Iterable[tuple[Any, ...]], lineage_id: int
+) -> None:
     copy_rows(
         connection,
         "lookup",
@@ -194,5 +312,5 @@ def _copy_lookups(connection: psycopg.Connection[Any], batch: _Batch, lineage_id
             "key": "text",
             "answer": "bytea",
         },
-        ((lineage_id, *row) for row in batch.lookups),
+        ((lineage_id, *row) for row in rows),
     )

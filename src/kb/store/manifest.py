@@ -395,20 +395,22 @@ def check_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
 
 
 def check_changed(
-    connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, paths: Iterable[str]
+    connection: psycopg.Connection[Any],
+    lineage_id: int,
+    ordinal: int,
+    paths: Iterable[str],
+    artifacts: Iterable[int],
 ) -> None:
-    """`check_all` for what a difference touched: the files at `paths` and the homes just replaced.
-
-    Reads the staging tables of `links.replace`; so it belongs into the same transaction.
+    """`check_all` for what a difference touched: what stands in the files at `paths`, and `artifacts`.
 
     Raises:
         IntegrityError: names the first few offenders.
     """
-    at = {"lineage": lineage_id, "ordinal": ordinal, "paths": list(paths)}
+    at = {"lineage": lineage_id, "ordinal": ordinal, "paths": list(paths), "artifacts": list(artifacts)}
     unlocated = connection.execute(
         """WITH checked AS (
-               SELECT s.artifact_pk FROM stage_entry s
-               JOIN snapshot_entry e ON e.artifact_pk = s.artifact_pk AND e.lineage_id = %(lineage)s
+               SELECT t.artifact_pk FROM unnest(%(artifacts)s::int8[]) AS t (artifact_pk)
+               JOIN snapshot_entry e ON e.artifact_pk = t.artifact_pk AND e.lineage_id = %(lineage)s
                 AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
                UNION
                SELECT g.artifact_pk FROM unnest(%(paths)s::text[]) AS c (path) JOIN path p USING (path)
@@ -426,7 +428,8 @@ def check_changed(
         at,
     ).fetchall()
     doubled = connection.execute(
-        "WITH checked AS (SELECT DISTINCT logical_key FROM stage_entry JOIN artifact USING (artifact_pk))"
+        """WITH checked AS (SELECT DISTINCT logical_key FROM unnest(%(artifacts)s::int8[]) AS t (artifact_pk)
+                            JOIN artifact USING (artifact_pk))"""
         + _DOUBLED,
         at,
     ).fetchall()
