@@ -59,11 +59,13 @@ def open_sentence_transformers(model: str | None) -> SentenceTransformersProvide
         raise NotFoundError(f"there is no folder {name}", hint="name a folder that holds such a model")
     try:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - imports torch
+        from transformers.utils import logging  # noqa: PLC0415 - comes with it
     except ImportError as error:
         raise UsageError(
             f"the provider sentence-transformers needs {error.name}",
             hint="install the extra: pip install 'kb[embed]'; or use --provider static or onnx",
         ) from error
+    logging.disable_progress_bar()  # kb has a progress of its own
     try:
         return SentenceTransformersProvider(
             SentenceTransformer(str(folder.resolve()) if folder.is_dir() else name), name
