@@ -22,14 +22,23 @@ class Caller:
 
     def __init__(self, folder: Path) -> None:
         self.program = folder / "a 'kb'"
-        self._said, self._go = folder / "said", folder / "go"
-        os.mkfifo(self._said)
-        os.mkfifo(self._go)
+        self._said, self._go, self._begun = folder / "said", folder / "go", folder / "begun"
+        for pipe in (self._said, self._go, self._begun):
+            os.mkfifo(pipe)
+        self._beginnings = os.open(self._begun, os.O_RDWR)  # so that the program need not wait for a reader
         self.program.write_text(
-            f'#!/bin/sh\ncat "{self._go}" >/dev/null\n'
+            f'#!/bin/sh\necho >> "{self._begun}"\ncat "{self._go}" >/dev/null\n'
             f'printf "%s|%s|%s" "$(pwd -P)" "$*" "${{GIT_DIR-unset}}" > "{self._said}"\n'
         )
         self.program.chmod(0o755)
+
+    def started(self) -> None:
+        """Waits until a call has begun; for once per call."""
+        assert os.read(self._beginnings, 1) == b"\n"
+
+    def close(self) -> None:
+        """Lets go of the pipe."""
+        os.close(self._beginnings)
 
     def called(self) -> tuple[str, str, str]:
         """Folder, arguments and GIT_DIR of the call, which ends now; waits until there is one."""
@@ -42,7 +51,9 @@ class Caller:
 def caller(tmp_path: Path) -> Iterator[Caller]:
     folder = tmp_path / "program"
     folder.mkdir()
-    return Caller(folder)
+    caller = Caller(folder)
+    yield caller
+    caller.close()
 
 
 def own_hook(repo: GitRepo, name: str, text: str = OWN, mode: int = 0o755) -> Path:
@@ -56,14 +67,50 @@ def own_hook(repo: GitRepo, name: str, text: str = OWN, mode: int = 0o755) -> Pa
 def test_a_commit_does_not_wait_for_kb_and_kb_is_told_the_repository(shop: GitRepo, caller: Caller) -> None:
     install_hooks(str(shop.folder), caller.program)
     shop.write("a.py", "x = 1\n").commit()  # returns while the program still waits
-    assert caller.called() == (str(shop.folder.resolve()), "index .", "unset")
+    assert caller.called() == (str(shop.folder.resolve()), "index . --sha HEAD", "unset")
+
+
+def test_a_rebase_of_many_commits_runs_kb_once_and_once_more(shop: GitRepo, caller: Caller) -> None:
+    install_hooks(str(shop.folder), caller.program, ["post-commit"])
+    queue = shop.folder / ".git" / "kb-queue"
+    shop.write("base.py", "x = 0\n").commit()
+    caller.started()  # and goes on until it is let go
+    shop.checkout("side", new=True)
+    for number in range(25):
+        shop.write(f"side{number}.py", f"x = {number}\n").commit()
+    shop.checkout("main").write("other.py", "x = 1\n").commit()
+    shop.git("rebase", "-q", "main", "side")
+    waiting = [path.name for path in queue.iterdir() if path.name != ".lock"]
+    assert waiting == ["HEAD"]
+    caller.called()
+    caller.started()
+    assert [path.name for path in queue.iterdir()] == [".lock"]  # nothing waits: that was all
+    assert caller.called()[1] == "index . --sha HEAD"
+
+
+def test_a_lock_whose_holder_was_killed_holds_nobody_up(shop: GitRepo, caller: Caller) -> None:
+    install_hooks(str(shop.folder), caller.program, ["post-commit"])
+    queue = shop.folder / ".git" / "kb-queue"
+    queue.mkdir()
+    (queue / ".lock").symlink_to(str(os.getpid()))  # the number is another program's by now
+    shop.write("a.py", "x = 1\n").commit()
+    assert caller.called()[1] == "index . --sha HEAD"
+
+
+def test_each_branch_of_a_push_waits_for_itself(shop: GitRepo, caller: Caller, tmp_path: Path) -> None:
+    bare = shop.bare_clone(tmp_path / "bare.git")
+    install_hooks(str(bare), caller.program)
+    shop.checkout("feature/one", new=True).write("a.py", "x = 1\n").commit()
+    shop.git("push", "-q", str(bare), "main:other", "feature/one")
+    asked = {caller.called()[1], caller.called()[1]}
+    assert asked == {"index . --sha refs/heads/feature/one", "index . --sha refs/heads/other"}
 
 
 def test_a_merge_calls_kb(shop: GitRepo, caller: Caller) -> None:
     shop.checkout("side", new=True).write("side.py", "x = 1\n").commit().checkout("main")
     install_hooks(str(shop.folder), caller.program, ["post-merge"])
     shop.git("merge", "-q", "side")
-    assert caller.called()[1] == "index ."
+    assert caller.called()[1] == "index . --sha HEAD"
 
 
 @pytest.mark.parametrize("program", ["/no/such/kb", "/bin/false"])
@@ -80,7 +127,7 @@ def test_a_push_indexes_each_branch_that_was_pushed(shop: GitRepo, caller: Calle
     install_hooks(str(bare), caller.program)
     shop.write("a.py", "x = 1\n").commit()
     shop.tag("v1").git("push", "-q", str(bare), "main", "v1")
-    assert caller.called() == (str(bare.resolve()), f"index . --sha {shop.sha()}", "unset")
+    assert caller.called() == (str(bare.resolve()), "index . --sha refs/heads/main", "unset")
 
 
 def test_the_users_own_hook_still_sees_what_was_pushed(shop: GitRepo, caller: Caller, tmp_path: Path) -> None:
@@ -92,7 +139,7 @@ def test_the_users_own_hook_still_sees_what_was_pushed(shop: GitRepo, caller: Ca
     install_hooks(str(bare), caller.program)
     old = shop.sha()
     shop.write("a.py", "x = 1\n").commit().git("push", "-q", str(bare), "main")
-    assert caller.called()[1] == f"index . --sha {shop.sha()}"
+    assert caller.called()[1] == "index . --sha refs/heads/main"
     assert (bare / "received.txt").read_text() == f"{old} {shop.sha()} refs/heads/main\n"
 
 
@@ -101,14 +148,14 @@ def test_a_branch_that_is_deleted_is_not_indexed(shop: GitRepo, caller: Caller, 
     install_hooks(str(bare), caller.program)
     shop.git("push", "-q", str(bare), ":side")
     shop.write("a.py", "x = 1\n").commit().git("push", "-q", str(bare), "main")
-    assert caller.called()[1] == f"index . --sha {shop.sha()}"
+    assert caller.called()[1] == "index . --sha refs/heads/main"
 
 
 def test_a_users_own_hook_is_kept_and_runs(shop: GitRepo, caller: Caller) -> None:
     own = own_hook(shop, "post-commit", mode=0o750)
     install_hooks(str(shop.folder), caller.program)
     shop.write("a.py", "x = 1\n").commit()
-    assert caller.called()[1] == "index ."
+    assert caller.called()[1] == "index . --sha HEAD"
     assert shop.path("own.txt").read_text() == "own\n"
     assert own.stat().st_mode & 0o777 == 0o750
 
@@ -170,7 +217,7 @@ def test_a_configured_folder_is_where_hooks_go(
     report = install_hooks(str(shop.folder), caller.program)
     assert Path(report.folder).resolve() == (shop.folder / configured.format(tmp=tmp_path)).resolve()
     shop.write("a.py", "x = 1\n").commit()
-    assert caller.called()[1] == "index ."
+    assert caller.called()[1] == "index . --sha HEAD"
 
 
 def test_a_linked_work_tree_has_the_repositorys_hooks(shop: GitRepo, caller: Caller, tmp_path: Path) -> None:
@@ -180,7 +227,7 @@ def test_a_linked_work_tree_has_the_repositorys_hooks(shop: GitRepo, caller: Cal
     (tmp_path / "linked" / "a.py").write_text("x = 1\n")
     shop.git("-C", str(tmp_path / "linked"), "add", "-A")
     shop.git("-C", str(tmp_path / "linked"), "commit", "-q", "-m", "in the linked one")
-    assert caller.called() == (str((tmp_path / "linked").resolve()), "index .", "unset")
+    assert caller.called() == (str((tmp_path / "linked").resolve()), "index . --sha HEAD", "unset")
 
 
 def test_the_command_line_offers_the_hooks_that_there_are() -> None:

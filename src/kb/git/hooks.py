@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,16 +25,39 @@ END = "# <<< kb"
 _SHELL = re.compile(r"#!\s*(/usr/bin/env\s+)?(/\S*/)?(sh|bash|dash|ksh|zsh)(\s|\Z)")
 _HEADER = "#!/bin/sh\n"
 
-# A hook must never fail or delay the commit: the work runs detached, and its fate is nobody's exit code.
+QUEUE = "kb-queue"
+"""Folder in the git directory: a file for each branch that waits to be indexed, and whoever indexes now."""
+
 # Git tells hooks about the repository by variables, which would speak of another one to whatever kb calls.
 _UNSET = "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY"
-_HERE = f"({_UNSET}; exec {{kb}} index .) </dev/null >/dev/null 2>&1 &\n"
+
+# A hook must never fail or delay the commit: the work runs detached, and its fate is nobody's exit code.
+# A rebase calls the hook for each commit, so at most one kb runs and at most one run waits per branch: the
+# request is a file, which whoever holds the lock takes away before it indexes. The holder looks for requests
+# once more after it let go, so none is lost. A lock whose holder was killed is nobody's: a number that
+# another program has by now does not count (a `ps` that cannot tell does).
+_QUEUED = """'
+  queue=$(git rev-parse --git-dir)/kb-queue && mkdir -p "$queue" || exit
+  : > "$queue/$(echo "$2" | tr / :)" || exit
+  while [ -n "$(ls "$queue")" ]; do
+    if ! ln -s $$ "$queue/.lock"; then
+      other=$(readlink "$queue/.lock") || exit
+      kill -0 "$other" && case $(ps -o args= -p "$other" || echo kb-queue) in *kb-queue*) exit ;; esac
+      rm -f "$queue/.lock" || exit
+      continue
+    fi
+    ls "$queue" | while read -r branch; do
+      rm -f "$queue/$branch" && "$1" index . --sha "$(echo "$branch" | tr : /)"
+    done
+    rm -f "$queue/.lock"
+  done'"""
+_HERE = f"({_UNSET}; exec sh -c {_QUEUED} kb-hook {{kb}} HEAD) </dev/null >/dev/null 2>&1 &\n"
 # What was pushed comes on standard input, which is the rest of the script's too: it is handed on.
 _RECEIVED = f"""kb_refs=$(cat)
 while read -r _ kb_new kb_ref; do
   case "$kb_new$kb_ref" in
     *[!0]*refs/heads/*)
-      ({_UNSET}; exec {{kb}} index . --sha "$kb_new") </dev/null >/dev/null 2>&1 & ;;
+      ({_UNSET}; exec sh -c {_QUEUED} kb-hook {{kb}} "$kb_ref") </dev/null >/dev/null 2>&1 & ;;
   esac
 done <<END_OF_REFS
 $kb_refs
@@ -98,7 +122,7 @@ def install(where: Path, kb: Path, names: Sequence[str]) -> list[HookState]:
             )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        body = HOOKS[name].format(kb=shlex.quote(str(kb)))
+        body = HOOKS[name].replace("{kb}", shlex.quote(str(kb)))
         header, _, rest = (_without(text) or _HEADER).partition("\n")
         _write(folder / name, f"{header}\n{BEGIN}\n{body}{END}\n{rest}")
     return states(where)
@@ -118,6 +142,7 @@ def _complaint(path: Path, text: str) -> str | None:
 def remove(where: Path) -> list[HookState]:
     """Takes kb's lines out again, and the files that held nothing else."""
     folder = hooks_folder(where)
+    shutil.rmtree(find_local(where).git_dir / QUEUE, ignore_errors=True)
     for name in HOOKS:
         path = folder / name
         text = _text(path)
