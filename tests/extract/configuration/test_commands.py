@@ -107,3 +107,50 @@ def test_a_django_management_command_goes_by_its_file():
     body = found["command:django:shop.reindex"].draft.body
     assert body["command"] == "reindex"
     assert body["options"] == [{"names": ["--all"], "help": "Everything"}]
+
+
+def test_commands_of_an_application_that_a_function_is_handed():
+    text = (
+        "import typer\ndef register(app: typer.Typer):\n    db = typer.Typer()\n    app.add_typer(db, name='db')\n"
+        "    @app.command()\n    def up(port: int = 3):\n        pass\n"
+        "    @db.command('reset')\n    def reset_all():\n        pass\n"
+    )
+    found = knowledge({"c.py": text})
+    up = found["command:typer:c.register.<locals>.up"].draft.body
+    assert (up["command"], up["below"]) == ("up", "what is handed to the function that adds it")
+    assert found["command:typer:c.register.<locals>.reset_all"].draft.body["command"] == "db reset"
+
+
+def test_a_group_that_a_call_makes_has_the_name_that_it_is_added_by():
+    found = knowledge(
+        {
+            "cli/__init__.py": (
+                "import click\nfrom cli import database\n@click.group()\ndef manager():\n    pass\n"
+                "manager.add_command(database.manager, 'database')\n"
+            ),
+            "cli/database.py": (
+                "from flask.cli import AppGroup\nmanager = AppGroup()\n"
+                "@manager.command(name='drop')\ndef drop_tables():\n    pass\n"
+            ),
+        }
+    )
+    assert found["command:click:cli.database.drop_tables"].draft.body["command"] == "manager database drop"
+
+
+def test_a_command_of_another_distribution_is_said_to_be_one():
+    text = (
+        "import click\nimport uvicorn\n@click.group()\ndef server():\n    pass\n"
+        "server.add_command(uvicorn.main, name='start')\n"
+    )
+    entry = knowledge({"c.py": text})["command:click:uvicorn.main"]
+    assert entry.draft.body["command"] == "server start"
+    assert entry.draft.body["declared_by"] == "uvicorn"
+    assert entry.places == (("definition", "c.py", 6, 6), ("group", "c.py", 3, 4))
+
+
+def test_commands_of_a_blueprint_stand_below_its_name():
+    text = (
+        "from flask import Blueprint\nbp = Blueprint('users', __name__)\n"
+        "@bp.cli.command('create')\ndef create():\n    pass\n"
+    )
+    assert knowledge({"c.py": text})["command:click:c.create"].draft.body["command"] == "users create"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kb.extract.api import FileView, WorldView
@@ -60,6 +61,8 @@ class Commands:
             found = self._kind(self.file.path, definition)
             if found is not None:
                 yield self._decorated(definition, *found)
+        for entry in self.facts.mounted:
+            yield from self._foreign(entry)
         for index, parser in enumerate(self.facts.parsers):
             draft = self._parser(index, parser)
             if draft is not None:
@@ -72,7 +75,7 @@ class Commands:
             if last(name) not in ("command", "group", "callback"):
                 continue
             scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
-            made = Names(self.reader, path, scope).named(name, scope).qualified
+            made = self._made(path, name, scope)
             if made.startswith("typer."):
                 return "typer", decorator
             if last(name) != "callback" and (made.startswith(_CLICK) or made.endswith(".cli.command")):
@@ -84,6 +87,27 @@ class Commands:
             if last(owner) == "cli" and last(name) != "callback":
                 return "click", decorator  # Flask's `app.cli`, `bp.cli`
         return None
+
+    def _made(self, path: str, name: str, scope: str) -> str:
+        """Full dotted name of a decorator, seen through what made its owner: also a local or a parameter."""
+        owner, _, verb = name.rpartition(".")
+        if owner and "." not in owner and scope:
+            for made in self._facts_of(path).made:
+                if (made.name, made.scope) == (owner, scope):
+                    maker = self.reader.resolve(path, made.maker, scope).qualified or made.maker
+                    return f"{maker}().{verb}"
+            definition = self.reader.definition(path, scope)
+            for param in definition.params if definition is not None else ():
+                if param.name == owner:
+                    kind = dotted(Typed(param.annotation).expr)
+                    return f"{self.reader.resolve(path, kind, scope).qualified or kind}().{verb}"
+        return Names(self.reader, path, scope).named(name, scope).qualified
+
+    def _facts_of(self, path: str) -> ConfigurationFacts:
+        if path == self.file.path:
+            return self.facts
+        row = self.world.facts(path, SOURCE, ConfigurationFacts)
+        return row[0] if row is not None else ConfigurationFacts()
 
     def _function(self, path: str, name: str, scope: str) -> tuple[str, Definition] | None:
         found = self.reader.resolve(path, name, scope)
@@ -106,6 +130,11 @@ class Commands:
         body: dict[str, Any] = {"command": " ".join(path), "function": name, "family": family}
         if last(dotted(decorator.expr)) in ("group", "callback"):
             body["group"] = True
+        owner = dotted(decorator.expr).rpartition(".")[0]
+        scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
+        outer = self.reader.definition(self.file.path, scope) if scope else None
+        if outer is not None and owner in {param.name for param in outer.params}:
+            body["below"] = "what is handed to the function that adds it"
         return _draft(f"command:{family}:{name}", body, options, _summary(definition.docstring), groundings)
 
     def _path(
@@ -127,28 +156,48 @@ class Commands:
             if found is not None and view is not None:
                 above, grounds = self._path(group[0], group[1], found[1], family, depth + 1)
                 return above + words, [*grounds, view.ground_module(group[1].header, "group")]
-        above, name, grounds = self._mounted(
-            path, owner if family == "typer" else definition.name, scope, depth
-        )
         if family == "typer":
+            above, name, grounds = self._mounted(path, owner, scope, depth)
             return [*above, *filter(None, [name]), *words], grounds
-        return [*above, name or own], grounds
+        above, name, grounds = self._mounted(path, definition.name, scope, depth)
+        if name or above:
+            return [*above, name or own], grounds
+        # `manager = Group()`: a group that a call makes, put below another one by its own name or a given one.
+        above, name, grounds = self._mounted(path, owner, scope, depth) if owner else ([], "", [])
+        return [*above, *filter(None, [name or self._blueprint(path, owner, scope)]), own], grounds
+
+    def _blueprint(self, path: str, owner: str, scope: str) -> str:
+        """The word that Flask puts before the commands of a blueprint, "" where there is none."""
+        found = self.reader.resolve(path, owner.removesuffix(".cli"), scope)
+        if not owner.endswith(".cli") or found.path is None or not found.symbol_path:
+            return ""
+        entry = self.reader.assignment(found.path, found.symbol_path)
+        call = entry.value if entry is not None else None
+        if call is None or call.kind != "call" or last(call.value) != "Blueprint":
+            return ""
+        group = keywords(call).get("cli_group")
+        return (text_of(argument(call, "name", 0)) or "") if group is None else (text_of(group) or "")
 
     def _mounted(
         self, path: str, name: str, scope: str, depth: int
     ) -> tuple[list[str], str, list[Grounding]]:
         """What `add_typer` or `add_command` put something below, and the name that it gets there."""
+        for entry in self._facts_of(path).mounted if depth <= _DEPTH and scope else ():
+            view = self._view(path)
+            if (entry.child, entry.scope) == (name, scope) and view is not None:
+                above, grounds = self._above(path, entry, depth + 1)
+                return above, entry.name, [*grounds, view.ground(entry.span, "group")]
         meant = self.reader.resolve(path, name, scope)
         if depth > _DEPTH or meant.path is None or not meant.symbol_path:
             return [], "", []
         for holder in self.world.who_has(SOURCE, f"mounted:{last(meant.symbol_path)}"):
-            row = self.world.facts(holder, SOURCE, ConfigurationFacts)
-            for entry in row[0].mounted if row is not None else ():
+            view = self._view(holder)
+            for entry in self._facts_of(holder).mounted if view is not None else ():
                 child = self.reader.resolve(holder, entry.child, entry.scope)
-                if row is None or (child.path, child.symbol_path) != (meant.path, meant.symbol_path):
+                if view is None or (child.path, child.symbol_path) != (meant.path, meant.symbol_path):
                     continue
                 above, grounds = self._above(holder, entry, depth + 1)
-                return above, entry.name, [*grounds, row[1].ground(entry.span, "group")]
+                return above, entry.name, [*grounds, view.ground(entry.span, "group")]
         return [], "", []
 
     def _above(self, holder: str, entry: Mounted, depth: int) -> tuple[list[str], list[Grounding]]:
@@ -161,6 +210,39 @@ class Commands:
             return words, [*grounds, view.ground_module(group[1].header, "group")]
         above, name, grounds = self._mounted(holder, entry.parent, entry.scope, depth)
         return [*above, *filter(None, [name])], grounds
+
+    def _foreign(self, entry: Mounted) -> Iterator[ArtifactDraft]:
+        """A command that another distribution defines, or that a call makes, put below a group here."""
+        found = self.reader.resolve(self.file.path, entry.child, entry.scope)
+        if found.target == "internal" and found.path is not None and found.symbol_path:
+            definition = self.reader.definition(found.path, found.symbol_path)
+            if definition is not None and self._kind(found.path, definition) is not None:
+                return
+            made = self.reader.assignment(found.path, found.symbol_path)
+            if (
+                definition is None
+                and made is not None
+                and made.value is not None
+                and made.value.kind == "call"
+            ):
+                return  # a group that a call makes: its commands say where they are
+        elif any((m.name, m.scope) == (entry.child, entry.scope) for m in self.facts.made):
+            return
+        above, grounds = self._above(self.file.path, entry, 0)
+        word = entry.name or last(entry.child).strip("_").replace("_", "-")
+        name = found.qualified or entry.child
+        body: dict[str, Any] = {
+            "command": " ".join([*above, word]),
+            "function": name,
+            "family": "click",
+            "declared_by": name.partition(".")[0]
+            if found.target == "external"
+            else "not a command that is known",
+        }
+        draft = _draft(
+            f"command:click:{name}", body, (), "", [self.file.ground(entry.span, "definition"), *grounds]
+        )
+        yield replace(draft, links=(), confidence=80 if found.target == "external" else 60)
 
     def _view(self, path: str) -> FileView | None:
         return self.file if path == self.file.path else self.world.file(path)

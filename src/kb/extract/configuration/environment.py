@@ -6,12 +6,23 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+import msgspec
 import tree_sitter
 
 from kb.extract import calls
 from kb.extract.api import ParseView
 from kb.extract.configuration.facts import Read
-from kb.extract.expressions import argument, brief, dotted, keywords, last, pattern_of, positional, text_of
+from kb.extract.expressions import (
+    argument,
+    brief,
+    dotted,
+    keywords,
+    last,
+    pairs,
+    pattern_of,
+    positional,
+    text_of,
+)
 from kb.structure.facts import Assignment, Expr, Import
 
 _OS_CALLS = frozenset({b"getenv", b"get", b"setdefault", b"pop", b"putenv", b"unsetenv", b"getenvb"})
@@ -51,9 +62,18 @@ _ENV_CASTS = frozenset(
         "raw",
     ]
 )
-_ENV_PACKAGES = frozenset({"environs", "environ", "decouple", "starlette.config", "prettyconf"})
-_ENV_MAKERS = frozenset({"Env", "FileAwareEnv", "Config", "AutoConfig"})
+_WHOLE = frozenset({b"items", b"keys", b"values", b"copy"})
+_WHOLE_ENVIRONMENT = "the whole environment"
+_READER_NAME = re.compile(r"env|conf|cfg|settings", re.IGNORECASE)
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}")
+_FLASK_LOADS = frozenset(
+    {b"from_object", b"from_pyfile", b"from_envvar", b"from_prefixed_env", b"from_file", b"from_json"}
+)
+ENV_PACKAGES = frozenset({"environs", "environ", "decouple", "starlette.config", "prettyconf"})
+ENV_MAKERS = frozenset({"Env", "FileAwareEnv", "Config", "AutoConfig"})
 _FLASK = re.compile(rb"\.config\[")
+_FLASK_APP = re.compile(r"(?:^|\.)(?:current_)?app\.config$")
+"""Certainly an application's; other objects called `config` have keys too."""
 _ENVIRON = re.compile(rb"\benviron\b")
 
 
@@ -66,10 +86,17 @@ class Names:
         self.readers: set[str] = set()
         self.settings: set[str] = set()
         self.schemes: dict[str, dict[str, Expr]] = {}
+        self.imported: set[str] = set()
+        """Names that may be readers which another module makes; linking tells."""
         for entry in parse.module.imports:
             self._import(entry)
         for assignment in parse.module.assignments:
             self._assign(assignment)
+        bound = {entry.alias or entry.name or entry.module for entry in parse.module.imports}
+        if "*" in bound and "os" not in bound:
+            # `from .common import *` hands on what the other module imports.
+            self.environ.add("os.environ")
+            self.getenv.add("os.getenv")
 
     def _import(self, entry: Import) -> None:
         bound = entry.alias or entry.name or entry.module
@@ -80,22 +107,22 @@ class Names:
             self.environ.add(bound)
         elif entry.module == "os" and entry.name == "getenv":
             self.getenv.add(bound)
-        elif entry.module in _ENV_PACKAGES and entry.name in ("env", "config"):
+        elif entry.module in ENV_PACKAGES and entry.name in ("env", "config"):
             self.readers.add(bound)
         elif entry.module == "django.conf" and entry.name == "settings":
             self.settings.add(bound)
-        elif entry.name in ("env", "environ_env") and entry.module.rpartition(".")[2] in (
-            "env",
-            "base",
-            "settings",
-        ):
-            self.readers.add(bound)
+        elif entry.name not in (None, "*") and entry.name != "settings" and _READER_NAME.search(bound):
+            self.imported.add(bound)
 
     def _assign(self, entry: Assignment) -> None:
         call = entry.value
-        if call is None or call.kind != "call" or not entry.name or entry.scope:
+        if call is None or not entry.name or entry.scope:
             return
-        if last(call.value) in _ENV_MAKERS:
+        if call.kind == "name" and call.value in self.environ:
+            self.environ.add(entry.name)
+        if call.kind != "call":
+            return
+        if last(call.value) in ENV_MAKERS:
             self.readers.add(entry.name)
             self.schemes[entry.name] = keywords(call)
 
@@ -123,7 +150,7 @@ class Environment:
     def reads(self) -> Iterator[Read]:
         """Every read and write, calls first, then subscripts and attributes, each in source order."""
         names = self.names
-        if names.environ or names.getenv or names.readers:
+        if names.environ or names.getenv or names.readers or names.imported:
             yield from self._calls()
         if names.environ:
             yield from self._subscripts()
@@ -139,8 +166,8 @@ class Environment:
 
     def _calls(self) -> Iterator[Read]:
         names = self.names
-        wanted = set(_OS_CALLS) | {last(name).encode() for name in names.getenv}
-        for reader in names.readers:
+        wanted = set(_OS_CALLS) | {last(name).encode() for name in names.getenv} | _WHOLE | {b"update"}
+        for reader in names.readers | names.imported:
             wanted |= {reader.encode(), *(cast.encode() for cast in _ENV_CASTS)}
         source = self.parse.source
         for node in calls.named(self.parse, wanted):
@@ -151,8 +178,31 @@ class Environment:
             owner, _, verb = callee.rpartition(".")
             if callee in names.getenv or (owner in names.environ and verb.encode() in _OS_CALLS):
                 yield self._os_read(node, verb)
+            elif owner in names.environ and verb.encode() in _WHOLE:
+                yield Read(
+                    "env", "", self.parse.cite(node), self.parse.scope_of(node), "read", _WHOLE_ENVIRONMENT
+                )
+            elif owner in names.environ and verb == "update":
+                yield from self._update("env", node)
+            elif callee in names.imported or (owner in names.imported and verb in _ENV_CASTS):
+                read = self._reader_read(node, callee if callee in names.imported else owner, verb)
+                if _VARIABLE.fullmatch(read.name):
+                    reader = callee if callee in names.imported else owner
+                    yield msgspec.structs.replace(read, reader=reader)
             elif callee in names.readers or (owner in names.readers and verb in _ENV_CASTS):
                 yield self._reader_read(node, callee if callee in names.readers else owner, verb)
+
+    def _update(self, family: str, node: tree_sitter.Node) -> Iterator[Read]:
+        """What `update({...}, NAME=...)` writes; anything else than a literal mapping is a write of no name."""
+        call, span, scope = self.parse.expr(node), self.parse.cite(node), self.parse.scope_of(node)
+        given = [(word, value) for word, value in keywords(call).items()]
+        for item in positional(call):
+            if item.kind == "dict":
+                given += [(text_of(key) or "", value) for key, value in pairs(item) if value is not None]
+            else:
+                given.append(("", item))
+        for name, value in given:
+            yield Read(family, name, span, scope, "write", "update", brief(value) if name else None)
 
     def _os_read(self, node: tree_sitter.Node, verb: str) -> Read:
         call = self.parse.expr(node)
@@ -236,10 +286,12 @@ class Environment:
                     "read",
                     "in os.environ",
                 )
-        if holder.type in ("argument_list", "keyword_argument", "dictionary_splat"):
-            span = parse.cite(owner)
-            return Read("env", "", span, parse.scope_of(owner), "read", "the whole environment")
-        return None
+        if holder.type == "assignment" and holder.child_by_field_name("left") == owner:
+            return None
+        if holder.type == "assignment" and not parse.scope_of(holder):
+            return None  # another name for it, read as such
+        span = parse.cite(owner)
+        return Read("env", "", span, parse.scope_of(owner), "read", _WHOLE_ENVIRONMENT)
 
     def _django(self) -> Iterator[Read]:
         source = self.parse.source
@@ -258,8 +310,8 @@ class Environment:
             given = positional(call)
             name = text_of(given[1]) if len(given) > 1 else None
             default = given[2] if len(given) > 2 else None
-            if name:
-                yield from self._setting("django", name, node, "getattr", default)
+            if len(given) > 1:
+                yield from self._setting("django", name or "", node, "getattr", default)
 
     def _setting(
         self, family: str, name: str, node: tree_sitter.Node, via: str = "", default: Expr | None = None
@@ -286,8 +338,10 @@ class Environment:
                 continue
             key = holder.child_by_field_name("subscript")
             name = text_of(self.parse.expr(key)) if key is not None else None
-            if name and name.isupper():
-                yield from self._setting("flask", name, holder, "config[]")
+            owner = holder.child_by_field_name("value")
+            certain = owner is not None and _FLASK_APP.search((owner.text or b"").decode("utf-8", "replace"))
+            if key is not None and ((name and name.isupper()) or (name is None and certain)):
+                yield from self._setting("flask", name or "", holder, "config[]")
         for node in calls.named(self.parse, {b"get", b"setdefault"}):
             arguments = node.child_by_field_name("arguments")
             end = node.end_byte if arguments is None else arguments.start_byte
@@ -296,5 +350,24 @@ class Environment:
                 continue
             call = self.parse.expr(node)
             name = text_of(argument(call, "key", 0))
-            if name and name.isupper():
-                yield from self._setting("flask", name, node, last(call.value), argument(call, "default", 1))
+            given = argument(call, "key", 0)
+            certain = _FLASK_APP.search(call.value.rpartition(".")[0])
+            if given is not None and ((name and name.isupper()) or (name is None and certain)):
+                default = argument(call, "default", 1)
+                yield from self._setting("flask", name or "", node, last(call.value), default)
+        for node in calls.named(self.parse, _FLASK_LOADS | {b"from_mapping", b"update"}):
+            call = self.parse.expr(node)
+            held, _, verb = call.value.rpartition(".")
+            if last(held) != "config" or "." not in held:
+                continue
+            if verb.encode() not in _FLASK_LOADS:
+                if _FLASK_APP.search(held):
+                    yield from self._update("flask", node)
+                continue
+            span, scope = self.parse.cite(node), self.parse.scope_of(node)
+            given = positional(call)[0] if positional(call) else None
+            if verb == "from_envvar" and text_of(given):
+                yield Read("env", text_of(given) or "", span, scope, "read", verb)
+            yield Read(
+                "flask", "", span, scope, "write", f"{verb}({brief(given) if given is not None else ''})"
+            )

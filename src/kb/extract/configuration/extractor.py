@@ -9,7 +9,7 @@ from kb.extract.api import FactOutput, FileView, ParseView, WorldView
 from kb.extract.configuration.argparse import ParserReader
 from kb.extract.configuration.commands import Commands
 from kb.extract.configuration.environment import Environment
-from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Mounted
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Made, Mounted
 from kb.extract.configuration.settings import Settings
 from kb.extract.expressions import argument, dotted, last, text_of
 from kb.extract.reading import Reader
@@ -17,13 +17,14 @@ from kb.model.artifacts import ArtifactDraft
 
 _SETTINGS_MODULE = frozenset({"INSTALLED_APPS", "ROOT_URLCONF", "DATABASES"})
 _MOUNTING = frozenset({b"add_typer", b"add_command"})
+_MAKING = frozenset({b"Typer", b"Group", b"AppGroup"})
 
 
 class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 1
+    version = 2
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -31,16 +32,20 @@ class ConfigurationExtractor:
         reads = tuple(Environment(parse).reads())
         parsers = ParserReader(parse).read()
         mounted = tuple(_mounted(parse))
+        sources = tuple(dict.fromkeys(_sources(parse)))
         is_settings = any(
             entry.name in _SETTINGS_MODULE and not entry.scope for entry in parse.module.assignments
         )
-        if not (reads or parsers or mounted or is_settings):
+        made = tuple(_made(parse))
+        if not (reads or parsers or mounted or is_settings or made or sources):
             return None
         keys = {f"{read.family}:{read.name}" for read in reads if read.name}
         originals = {entry.alias: entry.name for entry in parse.module.imports if entry.alias and entry.name}
         keys |= {f"mounted:{originals.get(entry.child) or last(entry.child)}" for entry in mounted}
         keys |= {"django-settings"} if is_settings else set()
-        return FactOutput(ConfigurationFacts(reads, parsers, mounted, is_settings), tuple(sorted(keys)))
+        keys |= {"flask-sources"} if sources else set()
+        facts = ConfigurationFacts(reads, parsers, mounted, is_settings, made, sources)
+        return FactOutput(facts, tuple(sorted(keys)))
 
     def link(self, file: FileView, world: WorldView) -> Iterable[ArtifactDraft]:
         """Settings and commands that the file is home to."""
@@ -59,3 +64,30 @@ def _mounted(parse: ParseView) -> Iterator[Mounted]:
             name = text_of(argument(call, "name", place)) or ""
             parent = call.value.rpartition(".")[0]
             yield Mounted(parent, dotted(child), name, parse.cite(node), parse.scope_of(node))
+
+
+def _made(parse: ParseView) -> Iterator[Made]:
+    """Groups and applications in local variables; those of the module's level are in its facts."""
+    for node in calls.named(parse, _MAKING):
+        scope, statement = parse.scope_of(node), node.parent
+        if not scope or statement is None or statement.type != "assignment":
+            continue
+        left = statement.child_by_field_name("left")
+        if left is not None and left.type == "identifier" and left.text is not None:
+            yield Made(left.text.decode(), dotted(parse.expr(node)), scope)
+
+
+def _sources(parse: ParseView) -> Iterator[str]:
+    for node in calls.named(parse, frozenset({b"from_object"})):
+        call = parse.expr(node)
+        if ".config.from_object" in f".{call.value}":
+            given = argument(call, "obj", 0)
+            written = text_of(given) or dotted(given)
+            scope = parse.scope_of(node)
+            for definition in parse.module.definitions if scope and given is not None else ():
+                # `def create_app(config="shop.config.Production")`: what it is unless a caller says otherwise.
+                if definition.symbol_path == scope:
+                    defaults = {param.name: text_of(param.default) for param in definition.params}
+                    written = defaults.get(written) or written
+            if written:
+                yield written

@@ -24,6 +24,8 @@ class Read(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     default: str | None = None
     required: bool = False
     cast: str = ""
+    reader: str = ""
+    """An imported name that reads, if it is what linking finds it to be (`config` of `from app.conf import config`)."""
 
 
 class Option(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -64,6 +66,14 @@ class Mounted(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     scope: str = ""
 
 
+class Made(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A group or application of commands that a function makes and keeps in a variable."""
+
+    name: str
+    maker: str
+    scope: str
+
+
 class ConfigurationFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Everything of one blob."""
 
@@ -72,3 +82,6 @@ class ConfigurationFacts(msgspec.Struct, frozen=True, array_like=True, omit_defa
     mounted: tuple[Mounted, ...] = ()
     is_settings: bool = False
     """The module looks like a Django settings module by the names that it assigns."""
+    made: tuple[Made, ...] = ()
+    sources: tuple[str, ...] = ()
+    """What `app.config.from_object(...)` is given: a dotted name, as text or as written."""

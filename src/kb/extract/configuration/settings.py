@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kb.extract.api import FileView, WorldView
+from kb.extract.configuration.environment import ENV_MAKERS, ENV_PACKAGES
 from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Read
 from kb.extract.entities.pydantic import Pydantic
-from kb.extract.expressions import brief, keywords, last, text_of, texts_of
+from kb.extract.expressions import brief, dotted, keywords, last, text_of, texts_of
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
@@ -24,7 +25,11 @@ _BASES = frozenset(
     }
 )
 _LIKELY = re.compile(r"settings|config|conf|env|options", re.IGNORECASE)
+_TEST = re.compile(r"(?:^|\.)(?:tests?|test_\w*|\w+_tests?|conftest)(?:\.|$)")
 _TITLES = {"env": "environment variable", "django": "Django setting", "flask": "Flask setting"}
+
+
+_GROUPS = {"read": "reads", "write": "writes", "delete": "deletes"}
 
 
 class Place(NamedTuple):
@@ -48,11 +53,13 @@ class Settings:
         named = dict.fromkeys((read.family, read.name) for read in self.facts.reads if read.name)
         for family, name in named:
             paths = self.world.who_has(SOURCE, f"{family}:{name}")
-            if paths and paths[0] == self.file.path:
-                yield self._joined(family, name, tuple(paths))
-        dynamic = [read for read in self.facts.reads if not read.name]
-        if dynamic:
-            yield self._dynamic(dynamic)
+            places = list(self._places(family, name, tuple(paths)))
+            if places and places[0].view.path == self.file.path:
+                yield self._joined(family, name, places)
+        for family in _TITLES:
+            dynamic = [read for read in self.facts.reads if not read.name and read.family == family]
+            if dynamic:
+                yield self._dynamic(family, dynamic)
         for definition in self.file.module.definitions:
             if definition.kind == "class" and _LIKELY.search(
                 " ".join((definition.name, *(base.value for base in definition.bases)))
@@ -63,37 +70,48 @@ class Settings:
 
     def _places(self, family: str, name: str, paths: tuple[str, ...]) -> Iterator[Place]:
         for path in paths:
-            if path == self.file.path:
-                row: tuple[ConfigurationFacts, FileView] | None = (self.facts, self.file)
-            else:
-                row = self.world.facts(path, SOURCE, ConfigurationFacts)
+            row = self._row(path)
             for read in row[0].reads if row is not None else ():
                 if row is not None and (read.family, read.name) == (family, name):
-                    yield Place(read, row[1])
+                    place = Place(read, row[1])
+                    if not read.reader or self._reads(place):
+                        yield place
 
-    def _joined(self, family: str, name: str, paths: tuple[str, ...]) -> ArtifactDraft:
+    def _reads(self, place: Place) -> bool:
+        """Whether an imported name is bound to what reads the environment (`Config()`, `Env()`)."""
+        found = self.reader.resolve(place.view.path, place.read.reader, place.read.scope)
+        if found.target != "internal" or found.path is None or not found.symbol_path:
+            return False
+        entry = self.reader.assignment(found.path, found.symbol_path)
+        value = entry.value if entry is not None else None
+        if value is None or value.kind != "call":
+            return False
+        made = self.reader.resolve(found.path, value.value, "").qualified
+        return last(value.value) in ENV_MAKERS and made.startswith(tuple(f"{name}." for name in ENV_PACKAGES))
+
+    def _joined(self, family: str, name: str, places: list[Place]) -> ArtifactDraft:
         groundings: list[Grounding] = []
         groups: dict[str, list[dict[str, Any]]] = {}
         defaults: list[str] = []
-        for read, view in self._places(family, name, paths):
+        for read, view in places:
             groundings.append(view.ground(read.span, read.role))
             entry: dict[str, Any] = {"function": qualified(view, read.scope)}
-            for word in ("via", "default", "cast"):
-                value = getattr(read, word)
-                if value:
-                    entry[word] = value
+            entry.update((word, value) for word in ("via", "cast") if (value := getattr(read, word)))
+            given = read.role == "read" or read.via.endswith("setdefault")
+            # What an application sets is what it is by default; what a test sets is not.
+            given = given or (family != "env" and not _TEST.search(view.module_name))
+            if read.default is not None:
+                entry["default" if given else "value"] = read.default
             if read.required:
                 entry["required"] = True
-            if read.default is not None and read.role != "delete":
+            if read.default is not None and given:
                 defaults.append(read.default)
-            group = groups.setdefault(
-                {"read": "reads", "write": "writes", "delete": "deletes"}[read.role], []
-            )
+            group = groups.setdefault(_GROUPS[read.role], [])
             if entry not in group:
                 group.append(entry)
         body: dict[str, Any] = {"name": name, "family": family}
-        if family == "django":
-            declared = list(self._declared(name))
+        if family in ("django", "flask"):
+            declared = list(self._declared(name) if family == "django" else self._flask_declared(name))
             groundings += [grounding for _, grounding in declared]
             if declared:
                 body["declared"] = [entry for entry, _ in declared]
@@ -122,19 +140,71 @@ class Settings:
                 entry = {"module": view.key_prefix + view.module_name, "value": brief(found[1].value)}
                 yield entry, view.ground_module(found[1].span, "declaration")
 
-    def _dynamic(self, reads: list[Read]) -> ArtifactDraft:
+    def _flask_declared(self, name: str) -> Iterator[tuple[dict[str, Any], Grounding]]:
+        """Where a module or class that `from_object` is given assigns a setting."""
+        done: set[tuple[str, str]] = set()
+        for holder in self.world.who_has(SOURCE, "flask-sources"):
+            row = self._row(holder)
+            for written in row[0].sources if row is not None else ():
+                path, scope = self._source(holder, written)
+                if path is None or (path, scope) in done:
+                    continue
+                done.add((path, scope))
+                place, entry = self._assigned(path, scope, name)
+                view = self.file if place == self.file.path else self.world.file(place)
+                if entry is not None and view is not None:
+                    where = {"module": qualified(view, entry.scope), "value": brief(entry.value)}
+                    yield where, view.ground_module(entry.span, "declaration")
+
+    def _assigned(self, path: str, scope: str, name: str) -> tuple[str, Assignment | None]:
+        """The assignment of a setting in a module, in a class or in one of its bases."""
+        if not scope:
+            return path, self.reader.assignment(path, name)
+        source = self.reader.class_at(path, scope)
+        if source is None:  # `Config = ServerConfig()`
+            made = self.reader.assignment(path, scope)
+            source = self.reader.class_named(path, dotted(made.value), "") if made is not None else None
+        bases = source.ancestry() if source is not None else ()
+        for candidate in [source, *(base.source for base in bases)]:
+            for entry in candidate.entries if candidate is not None else ():
+                if candidate is not None and entry.name == name:
+                    return candidate.path, entry
+        return path, None
+
+    def _source(self, holder: str, written: str) -> tuple[str | None, str]:
+        """File and class ("" for the module) that `from_object` is given, as text or as a name."""
+        found = self.reader.resolve(holder, written, "")
+        if found.target == "internal" and found.path is not None:
+            return found.path, found.symbol_path or ""
+        module, _, attribute = written.rpartition(".")
+        for name, rest in ((written, ""), (module, attribute)):
+            path = self.world.module(name) if name else None
+            if path is not None and not path.endswith("/"):
+                return path, rest
+        return None, ""
+
+    def _row(self, path: str) -> tuple[ConfigurationFacts, FileView] | None:
+        if path == self.file.path:
+            return self.facts, self.file
+        return self.world.facts(path, SOURCE, ConfigurationFacts)
+
+    def _dynamic(self, family: str, reads: list[Read]) -> ArtifactDraft:
         name = qualified(self.file, "")
+        groups: dict[str, list[dict[str, str]]] = {}
+        for read in reads:
+            entry = {"function": qualified(self.file, read.scope), "via": read.via}
+            groups.setdefault(_GROUPS[read.role], []).append(entry)
         body: dict[str, Any] = {
             "name": name,
-            "family": "env",
+            "family": family,
             "count": len(reads),
             "resolution": "the names are made at run time",
-            "reads": [{"function": qualified(self.file, read.scope), "via": read.via} for read in reads],
+            **groups,
         }
-        title = f"environment variables with names made at run time in {name}"
+        title = f"{_TITLES[family]}s with names made at run time in {name}"
         return ArtifactDraft(
             kind="setting",
-            logical_key=f"setting:dynamic:{name}",
+            logical_key=f"setting:dynamic:{name}" if family == "env" else f"setting:dynamic:{family}:{name}",
             title=title,
             body=body,
             text=_text(title, body),
