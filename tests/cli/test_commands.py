@@ -158,7 +158,7 @@ def test_show_of_something_unknown_exits_3_and_offers_what_is_near(kb, shop):
     kb("index", shop.folder)
     code, out, err = kb("show", "Ordr.total")
     assert (code, out) == (3, "")
-    assert err.splitlines()[0].startswith("kb: error: nothing is called 'Ordr.total' in shop at ")
+    assert err.splitlines()[0].startswith("kb: error: unknown target: nothing is called 'Ordr.total'")
     assert "Order.total" in err.splitlines()[1]
 
 

@@ -16,14 +16,14 @@ def test_texts_are_sent_in_batches_and_come_back_in_order():
         provider = provider_at(endpoint)
         vectors = provider.embed_documents([f"word{at}" for at in range(600)])
         sizes = [len(body["input"]) for body in endpoint.requests]
-        assert sizes == [1, 256, 256, 88]  # the first one asks for the dimensions
+        assert sizes == [256, 256, 88]
         assert (vectors[599] == provider.embed_documents(["word599"])[0]).all()
 
 
 def test_a_request_is_bounded_by_its_characters_and_a_text_by_its_own():
     with Endpoint() as endpoint:
         provider_at(endpoint).embed_documents(["x" * 30_000] * 40)
-        lengths = [[len(text) for text in body["input"]] for body in endpoint.requests[1:]]
+        lengths = [[len(text) for text in body["input"]] for body in endpoint.requests]
         assert {length for request in lengths for length in request} == {24_000}
         assert [len(request) for request in lengths] == [16, 16, 8]
 
@@ -31,7 +31,7 @@ def test_a_request_is_bounded_by_its_characters_and_a_text_by_its_own():
 def test_what_may_pass_is_tried_again_with_growing_pauses():
     pauses = []
     with Endpoint(faults=[(429, {"Retry-After": "7"}), (503, {}), (500, {})]) as endpoint:
-        provider_at(endpoint, pauses=pauses).embed_query("hello")
+        provider_at(endpoint, pauses=pauses).embed_documents(["hello"])
     assert pauses[0] == 7
     assert 1 <= pauses[1] <= 1.25
     assert 2 <= pauses[2] <= 2.5
@@ -39,9 +39,16 @@ def test_what_may_pass_is_tried_again_with_growing_pauses():
 
 def test_after_the_last_attempt_the_error_says_what_is_kept():
     with Endpoint(faults=[(503, {})] * 6) as endpoint, pytest.raises(EndpointError) as failed:
-        provider_at(endpoint).embed_query("hello")
+        provider_at(endpoint).embed_documents(["hello"])
     assert "503" in str(failed.value)
     assert "kept" in failed.value.hint
+
+
+def test_a_question_is_given_up_sooner_than_documents():
+    pauses = []
+    with Endpoint(faults=[(503, {})] * 3) as endpoint, pytest.raises(EndpointError, match="after 2 attempts"):
+        provider_at(endpoint, pauses=pauses).embed_query("hello")
+    assert len(pauses) == 1
 
 
 def test_a_refusal_is_not_tried_again_and_never_shows_the_key():

@@ -43,8 +43,7 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         methods = (method,) if method else ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
                                             "WEBSOCKET", "ANY", "MOUNT")  # fmt: skip
         prefixes = tuple(f"api:{one} {path or ''}" for one in methods) if method or path else ()
-        fields = (("framework", framework),) if framework else ()
-        wanted = ListFilter(listing.CONTRACTS, name, folder, fields, prefixes)
+        wanted = ListFilter(listing.CONTRACTS, name, folder, framework or None, prefixes)
         return calls.answer(
             "list_contracts", list_units, wanted,
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),
@@ -70,8 +69,7 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, UnitsAnswer]:
         """The DATA SHAPES of the repository: models, tables, dataclasses, enums, with fields, types, keys and relations. Filter by name, framework, or a field that they have."""
-        fields = (("framework", framework),) if framework else ()
-        wanted = ListFilter(listing.ENTITIES, name, folder, fields, has_field=field)
+        wanted = ListFilter(listing.ENTITIES, name, folder, framework or None, has_field=field or None)
         return calls.answer(
             "list_entities", list_units, wanted,
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),

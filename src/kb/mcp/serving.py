@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from kb.bootstrap import App
+from kb.bootstrap import App, embedding_endpoint
 from kb.mcp.guard import parse_address, require_token, rules_for
 from kb.mcp.http import Readiness, http_application, serve_http
 from kb.mcp.metrics import Metrics
@@ -13,13 +13,14 @@ from kb.mcp.rendering import Answers
 from kb.mcp.server import WORKERS, build_server
 from kb.mcp.stdio import serve_stdio
 from kb.retrieve.library import Library
+from kb.retrieve.search import EmbeddingChoice
 from kb.store.database import ReaderPool
 
 
 def run_stdio(app: App, answers: Answers) -> None:
     """Serves one client over stdin and stdout."""
     with _pool(app) as pool:
-        serve_stdio(build_server(Library(app, pool), answers=answers))
+        serve_stdio(build_server(_library(app, pool), answers=answers))
 
 
 def run_http(
@@ -47,9 +48,15 @@ def run_http(
                 connection.execute("SELECT 1")
 
         readiness = Readiness(probe)
-        server = build_server(Library(app, pool), answers=answers, observer=metrics.call)
+        server = build_server(_library(app, pool), answers=answers, observer=metrics.call)
         rules = rules_for(address, token, hosts, per_minute)
         serve_http(http_application(server, rules, metrics, readiness), address, readiness, announce)
+
+
+def _library(app: App, pool: ReaderPool) -> Library:
+    """The snapshots, and where their models are asked: an endpoint and its key are never stored with them."""
+    endpoint = embedding_endpoint()
+    return Library(app, pool, embedding=EmbeddingChoice(url=endpoint.url, key=endpoint.key))
 
 
 @contextmanager

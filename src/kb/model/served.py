@@ -82,6 +82,10 @@ class Unit(_Record):
     body: Annotated[dict[str, Any], Field(description="What the extractor read, by kind.")]
     text: Annotated[str, Field(description="What a person would want to read.")]
     provenance: Annotated[tuple[Provenance, ...], Field(min_length=1)]
+    more_places: Annotated[
+        int,
+        Field(ge=0, description="Places that are not in provenance; get_source(target=key) has them all."),
+    ] = 0
     method: Literal["deterministic", "llm_grounded"]
     extractor: str
     extractor_version: int

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,25 @@ from kb.providers.prefixes import prefixes_for
 
 DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_MODEL = "text-embedding-3-small"
-_ATTEMPTS = 6
-_TIMEOUT = 120  # seconds
 _LONGEST_WAIT = 60.0
 _CHARACTERS_PER_REQUEST = 400_000
 """About 100,000 tokens; servers refuse requests of 300,000."""
 _CHARACTERS_PER_TEXT = 24_000
 """About 8,000 tokens of prose, 6,000 of code: what one text may have at most."""
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+
+
+class _Patience(NamedTuple):
+    """How long an answer is waited for."""
+
+    attempts: int
+    timeout: float
+    """Seconds of one attempt."""
+
+
+_DOCUMENTS = _Patience(6, 120)
+_QUESTION = _Patience(2, 5)
+"""Somebody waits for the answer to a question."""
 
 
 class EndpointError(KbError):
@@ -57,7 +68,7 @@ class OpenAIProvider:
     def dimensions(self) -> int:
         """Length of the vectors; asks the endpoint where nothing was embedded yet."""
         if self._dimensions is None:
-            self._request(["dimensions"])
+            self._request(["dimensions"], _QUESTION)
         assert self._dimensions is not None
         return self._dimensions
 
@@ -68,19 +79,28 @@ class OpenAIProvider:
             EndpointError: after the last attempt, or at once where trying again would not help.
         """
         cut = [(self._prefixes.document + text)[:_CHARACTERS_PER_TEXT] for text in texts]
-        vectors = np.zeros((len(cut), self.dimensions), dtype=np.float32)
-        for places in _requests(cut, self.batch_size):
-            vectors[places] = self._request([cut[at] for at in places])
+        if not cut:
+            return np.zeros((0, self.dimensions), dtype=np.float32)
+        places = list(_requests(cut, self.batch_size))
+        answers = [self._request([cut[at] for at in some], _DOCUMENTS) for some in places]
+        vectors = np.zeros((len(cut), answers[0].shape[1]), dtype=np.float32)
+        for some, answer in zip(places, answers, strict=True):
+            vectors[some] = answer
         return unit(vectors)
 
     def embed_query(self, text: str) -> Vectors:
-        """The question with the model's prefix."""
-        vector: Vectors = unit(self._request([(self._prefixes.query + text)[:_CHARACTERS_PER_TEXT]]))[0]
+        """The question with the model's prefix; an endpoint that does not answer soon is given up.
+
+        Raises:
+            EndpointError: it did not answer, or refused.
+        """
+        asked = (self._prefixes.query + text)[:_CHARACTERS_PER_TEXT]
+        vector: Vectors = unit(self._request([asked], _QUESTION))[0]
         return vector
 
-    def _request(self, texts: list[str]) -> Vectors:
+    def _request(self, texts: list[str], patience: _Patience) -> Vectors:
         body = json.dumps({"model": self._model, "input": texts, "encoding_format": "float"}).encode()
-        vectors = self._vectors(self._post(body), len(texts))
+        vectors = self._vectors(self._post(body, patience), len(texts))
         if self._dimensions is None:
             self._dimensions = vectors.shape[1]
         if vectors.shape[1] != self._dimensions:
@@ -90,15 +110,15 @@ class OpenAIProvider:
             )
         return vectors
 
-    def _post(self, body: bytes) -> Any:
+    def _post(self, body: bytes, patience: _Patience) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(self._endpoint, body, headers, method="POST")  # noqa: S310 - http(s) only, checked above
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(patience.attempts):
             wait = 0.0
             try:
-                with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+                with urllib.request.urlopen(request, timeout=patience.timeout) as answer:  # noqa: S310
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 with error:
@@ -108,12 +128,12 @@ class OpenAIProvider:
             except (OSError, HTTPException, ValueError) as error:
                 # URLError is an OSError; ValueError is an answer that is no JSON.
                 problem = str(getattr(error, "reason", error)) or type(error).__name__
-            if attempt + 1 < _ATTEMPTS:
+            if attempt + 1 < patience.attempts:
                 # The jitter keeps several processes from coming back together.
                 growing = 0.5 * 2**attempt * (1 + random.random() / 4)  # noqa: S311
                 self._pause(min(max(wait, growing), _LONGEST_WAIT))
         raise EndpointError(
-            f"{self._endpoint} did not answer after {_ATTEMPTS} attempts: {problem}",
+            f"{self._endpoint} did not answer after {patience.attempts} attempts: {problem}",
             hint="is the server running, and KB_EMBED_URL right? What was embedded is kept: run it again",
         )
 

@@ -7,17 +7,16 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kb.errors import NotFoundError, UsageError
+from kb.errors import DatabaseError, KbError, NotFoundError, UsageError
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.budget import shorten_unit
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
-from kb.retrieve.search import EmbeddingChoice, choose_model
+from kb.retrieve.search import choose_model
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
-from kb.store.search import reading
-from kb.store.search.reading import SearchView
+from kb.store.search import vectors
 
 LONGEST_QUERY = 2_000
 
@@ -74,38 +73,61 @@ def search_knowledge(
     question = ("search", query, k, tuple(sorted(kinds)), path)
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
         options = SearchOptions(k=k, kinds=tuple(kinds), path=path)
-        ranking = opened.kept(question, lambda: _rank(opened, query, options))
-        return _page(opened, ranking, start, digest, paging)
+        ranking, notes = _ranked(library, opened, query, options, question)
+        return _page(opened, ranking, notes, start, digest, paging)
 
 
-def _rank(opened: Opened, query: str, options: SearchOptions) -> Ranking:
-    snapshot = opened.snapshot
-    view: SearchView = opened.kept("search view", lambda: _view(opened))
-    model, provider = opened.kept(
-        "search model", lambda: choose_model(opened.connection, snapshot, SearchOptions(), EmbeddingChoice())
-    )
-    return rank(Legs(opened.connection, view, model, provider), query, options)
+def _ranked(
+    library: Library, opened: Opened, query: str, options: SearchOptions, question: tuple[object, ...]
+) -> tuple[Ranking, list[str]]:
+    """The ranking, and what is to be said about how it was made.
 
-
-def _view(opened: Opened) -> SearchView:
-    view = reading.open_view(opened.connection, opened.snapshot.lineage_id, opened.snapshot.ordinal)
+    By words alone where the snapshot's model cannot be asked: an endpoint that is down leaves an answer.
+    """
+    view = opened.search_view()
     if view is None:
-        at = opened.snapshot.label.removeprefix("worktree:")[:12]
-        name = opened.selected.row.name
-        raise NotFoundError(
-            f"{at} is sealed but not in the search index yet",
-            hint=f"run: kb search --repo {name} --sha {at} {name!r}; other tools answer meanwhile",
-        )
-    return view
+        raise _not_in_the_index(opened)
+    at = opened.snapshot.label.removeprefix("worktree:")[:12]
+    models = vectors.snapshot_models(opened.connection, opened.snapshot.snapshot_id)
+    if models:
+        try:
+            model, provider = choose_model(
+                opened.connection, opened.snapshot, SearchOptions(), library.embedding
+            )
+            legs = Legs(opened.connection, view, model, provider)
+            key = (*question, models[0].model_pk)
+            return opened.kept(key, lambda: rank(legs, query, options), _weight), []
+        except KbError as error:
+            if isinstance(error, DatabaseError):
+                raise
+            note = f"lexical only: {at} is embedded with {models[0].model_id}, which cannot be asked: {error}"
+            notes = [f"{note} ({error.hint})" if error.hint else note]
+    else:
+        notes = [f"lexical only: {at} is not embedded; run: kb embed --sha {at}"]
+    legs = Legs(opened.connection, view)
+    return opened.kept(question, lambda: rank(legs, query, options), _weight), notes
 
 
-def _page(opened: Opened, ranking: Ranking, start: int, digest: str, paging: Paging) -> SearchAnswer:
+def _weight(ranking: Ranking) -> int:
+    """Hits hold their texts."""
+    return 20 * len(ranking.hits)
+
+
+def _not_in_the_index(opened: Opened) -> NotFoundError:
+    at = opened.snapshot.label.removeprefix("worktree:")[:12]
+    name = opened.selected.row.name
+    return NotFoundError(
+        f"{at} is sealed but not in the search index yet",
+        hint=f"run: kb search --repo {name} --sha {at} {name!r}; other tools answer meanwhile",
+    )
+
+
+def _page(
+    opened: Opened, ranking: Ranking, said: Sequence[str], start: int, digest: str, paging: Paging
+) -> SearchAnswer:
     source = opened.source()
     hits = ranking.hits
-    notes = []
-    if ranking.mode == "lexical":
-        at = opened.snapshot.label.removeprefix("worktree:")[:12]
-        notes.append(f"lexical only: {at} is not embedded; run: kb embed --sha {at}")
+    notes = list(said)
     if ranking.unknown_terms:
         notes.append(f"no text here has: {', '.join(term[:60] for term in ranking.unknown_terms[:10])}")
     if not hits:

@@ -116,22 +116,25 @@ def shorten_unit(unit: Unit, over: Callable[[Unit], int]) -> Unit | None:
     unit = unit.model_copy(update={"body": {}, "shortened": ("body",)})
     if over(unit) <= 0:
         return unit
-    bare = unit.model_copy(
-        update={
-            "text": "",
-            "title": unit.title[:80],
-            "provenance": unit.provenance[:1],
-            "shortened": ("body", "text", "title", "provenance"),
-        }
-    )
-    if over(bare) > 0:
+    whole = len(unit.provenance) + unit.more_places
+
+    def cut(places: int, letters: int) -> Unit:
+        return unit.model_copy(
+            update={
+                "text": unit.text[:letters],
+                "title": unit.title[:80],
+                "provenance": unit.provenance[:places],
+                "more_places": whole - places,
+                "shortened": ("body", "text", "title", "provenance"),
+            }
+        )
+
+    if over(cut(1, 0)) > 0:
         return None
-    places = most_that_fits(
-        len(unit.provenance), lambda n: over(bare.model_copy(update={"provenance": unit.provenance[:n]}))
-    )
-    kept = bare.model_copy(update={"provenance": unit.provenance[: max(places, 1)]})
-    letters = most_that_fits(len(unit.text), lambda n: over(kept.model_copy(update={"text": unit.text[:n]})))
-    return kept.model_copy(update={"text": unit.text[:letters]})
+    # One place proves it; more of them take no more than half of the room from the text.
+    half = most_that_fits(len(unit.text), lambda n: over(cut(1, n)))
+    places = max(1, most_that_fits(len(unit.provenance), lambda n: over(cut(n, half // 2))))
+    return cut(places, most_that_fits(len(unit.text), lambda n: over(cut(places, n))))
 
 
 def most_that_fits(limit: int, over: Callable[[int], int]) -> int:

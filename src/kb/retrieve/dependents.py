@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.budget import shorten_unit
-from kb.retrieve.library import Library, Opened
+from kb.retrieve.library import MOST_PLACES, Library, Opened
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
 from kb.retrieve.targets import find_target
 from kb.store.serving import Edge
@@ -55,7 +55,7 @@ def dependents(
     """
     question = ("dependents", target)
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
-        keys, edges = opened.kept(question, lambda: _edges(opened, target))
+        keys, edges = opened.kept(question, lambda: _edges(opened, target), lambda one: len(one[1]))
         return _page(opened, keys, edges, start, digest, paging)
 
 
@@ -106,7 +106,7 @@ def _page(
 
     def load(numbers: Sequence[int]) -> list[Dependent]:
         rows = {row.artifact_pk: row for row in opened.stored.by_pk([edges[n].artifact_pk for n in numbers])}
-        units = opened.made([rows[edges[n].artifact_pk] for n in numbers])
+        units = opened.made([rows[edges[n].artifact_pk] for n in numbers], most=MOST_PLACES)
         return [
             Dependent(relation=edges[n].relation, of=edges[n].target_key, unit=unit)
             for n, unit in zip(numbers, units, strict=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
 from kb.retrieve.provenance import file_note
-from kb.retrieve.targets import Target, find_target
-from kb.store.serving import Listed
+from kb.retrieve.targets import MANY, Target, find_target
+from kb.store.serving import Held
 
 _FIRST = ("contract", "entity", "event", "setting", "command", "package_surface", "module", "symbol")
 _LAST = ("import", "passage")
@@ -26,12 +26,13 @@ def get_knowledge(
     """
     question = ("knowledge", target, tuple(sorted(kinds)))
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
-        found, order = opened.kept(question, lambda: _ranked(opened, target, kinds))
-        note = None
+        found, order = opened.kept(question, lambda: _ranked(opened, target, kinds), lambda one: len(one[1]))
+        note = MANY if found.more else None
         if not order:
             unread = file_note(opened, found.path) if found.path else None
             note = f"nothing there: {unread or 'the target exists, and no unit of these kinds stands there'}"
-        return units_page(opened, order, start, digest, paging, matched=found.matched, note=note)
+        at = (found.path, found.start) if found.matched == "line" else None
+        return units_page(opened, order, start, digest, paging, matched=found.matched, note=note, at=at)
 
 
 def _ranked(opened: Opened, target: str, kinds: Sequence[str]) -> tuple[Target, list[int]]:
@@ -59,7 +60,7 @@ def _inside(opened: Opened, artifacts: Sequence[int]) -> list[int]:
         return []
     rows = opened.stored.by_pk(list(artifacts))
     paths = dict.fromkeys(place.path for row in rows for place in row.places)
-    found: list[Listed] = []
+    found: list[Held] = []
     for path in list(paths)[:20]:
         found += [one for one in opened.lists.in_file(path) if whole or _below(one.logical_key, names)]
     return _by_kind(found)
@@ -70,10 +71,10 @@ def _below(key: str, names: Iterable[str]) -> bool:
     return any(rest == name or rest.startswith((f"{name}.", f"{name}->", f"{name}#")) for name in names)
 
 
-def _by_kind(found: Sequence[Listed]) -> list[int]:
+def _by_kind(found: Sequence[Held]) -> list[int]:
     """What a reader asks for first, first: contracts and shapes before imports and passages."""
 
-    def rank(one: Listed) -> tuple[int, str]:
+    def rank(one: Held) -> tuple[int, str]:
         if one.kind in _FIRST:
             return _FIRST.index(one.kind), one.logical_key
         return (len(_FIRST) + (_LAST.index(one.kind) + 1 if one.kind in _LAST else 0)), one.logical_key

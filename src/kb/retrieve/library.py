@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +13,21 @@ from typing import Any, Protocol
 from kb.errors import NotFoundError
 from kb.git.repository import Repository
 from kb.model.served import AnsweredFrom, Unit
+from kb.retrieve.kept import Kept, Value, weight
+from kb.retrieve.search import EmbeddingChoice
 from kb.retrieve.select import Selected, select_snapshot
 from kb.retrieve.units import UnitMaker
 from kb.store.catalog import SnapshotRow, repositories, snapshot_by_id
 from kb.store.database import Connection
 from kb.store.parts import Parts
+from kb.store.search import reading
+from kb.store.search.reading import SearchView
 from kb.store.serving import Seals, SnapshotLists, seals
 from kb.store.units import ArtifactRow, SnapshotUnits
 
-_KEPT = 32
+_CHOICES = 32
+MOST_PLACES = 6
+"""Places of a unit in a list; a contract has up to five roles."""
 
 
 class Connections(Protocol):
@@ -34,13 +40,13 @@ class Connections(Protocol):
 
 @dataclass(frozen=True)
 class Chosen:
-    """A snapshot that was chosen, with what makes units of it. Immutable but for the caches inside."""
+    """A snapshot that was chosen, with what makes units of it. Immutable but for what is kept inside."""
 
     selected: Selected
     maker: UnitMaker
     lock: threading.Lock
-    lists: dict[Any, Any]
-    """What was read of the snapshot once and never changes: lists by filter, search views."""
+    kept: Kept
+    """What was read of snapshots once and never changes: lists by filter, search views."""
 
 
 class Opened:
@@ -60,23 +66,44 @@ class Opened:
         """The git repository; None where it cannot be read any more."""
         return self.selected.repository
 
-    def units(self, artifact_pks: list[int]) -> tuple[Unit, ...]:
-        """The artifacts as served, in the order asked for."""
-        return self.made(self.stored.by_pk(artifact_pks))
+    def units(self, artifact_pks: list[int], at: tuple[str, int] | None = None) -> tuple[Unit, ...]:
+        """The artifacts as served in a list, in the order asked for; of each its most telling places.
 
-    def made(self, rows: list[ArtifactRow]) -> tuple[Unit, ...]:
-        """Rows as served. One thread at a time: HEAD's parses are kept, and shared."""
+        Args:
+            artifact_pks: the artifacts.
+            at: a file and a line that were asked for.
+        """
+        return self.made(self.stored.by_pk(artifact_pks), most=MOST_PLACES, at=at)
+
+    def made(
+        self,
+        rows: list[ArtifactRow],
+        *,
+        source: bool = False,
+        most: int | None = None,
+        at: tuple[str, int] | None = None,
+    ) -> tuple[Unit, ...]:
+        """Rows as served (`UnitMaker.units`). One thread at a time: HEAD's parses are kept, and shared."""
         with self._chosen.lock:
-            return self._chosen.maker.units(rows)
+            return self._chosen.maker.units(rows, source=source, most=most, at=at)
 
-    def kept(self, key: Any, make: Any) -> Any:
+    def kept(self, key: Hashable, make: Callable[[], Value], weigh: Callable[[Value], int] = weight) -> Value:
         """What `make` yields, made once per snapshot: sealed knowledge never changes."""
-        held = self._chosen.lists
-        if key not in held:
-            if len(held) > _KEPT:
-                held.clear()
-            held[key] = make()
-        return held[key]
+        return self._chosen.kept.get((self.snapshot.snapshot_id, key), make, weigh)
+
+    def search_view(self) -> SearchView | None:
+        """The snapshot's part of the search index; None where it has not been put there yet."""
+
+        def view() -> SearchView:
+            found = reading.open_view(self.connection, self.snapshot.lineage_id, self.snapshot.ordinal)
+            if found is None:
+                raise _NotIndexedYetError
+            return found
+
+        try:
+            return self.kept("search view", view, lambda found: found.members.nbytes // 100)
+        except _NotIndexedYetError:
+            return None
 
     def source(self) -> AnsweredFrom:
         """Which snapshot answers, how it stands to HEAD, and what to do where it is not the one asked for."""
@@ -91,6 +118,10 @@ class Opened:
         )
 
 
+class _NotIndexedYetError(LookupError):
+    """A view that is not there yet is not kept: it may be there at the next question."""
+
+
 class Library:
     """Snapshots by repository and commit-ish. Usable from several threads.
 
@@ -98,11 +129,20 @@ class Library:
     branch moved; else it is kept, with the repository and the parses of HEAD that go with it.
     """
 
-    def __init__(self, parts: Parts, connections: Connections | None = None, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        connections: Connections | None = None,
+        cwd: Path | None = None,
+        embedding: EmbeddingChoice | None = None,
+    ) -> None:
         self.parts = parts
+        self.embedding = EmbeddingChoice() if embedding is None else embedding
+        """Where the models of snapshots are asked."""
         self._connections: Connections = parts.database if connections is None else connections
         self._cwd = Path.cwd() if cwd is None else cwd
-        self._kept: OrderedDict[Any, tuple[Seals, tuple[str | None, str | None], Chosen]] = OrderedDict()
+        self._choices: OrderedDict[Any, tuple[Seals, tuple[str | None, str | None], Chosen]] = OrderedDict()
+        self._kept = Kept()
         self._lock = threading.Lock()
 
     @property
@@ -173,21 +213,21 @@ class Library:
 
     def _get(self, key: Any, state: Seals) -> Chosen | None:
         with self._lock:
-            found = self._kept.get(key)
+            found = self._choices.get(key)
             if found is None:
                 return None
-            self._kept.move_to_end(key)
+            self._choices.move_to_end(key)
         sealed, stood, chosen = found
         if sealed != state or stood != _standing(chosen.selected):
             return None
         return chosen
 
     def _keep(self, key: Any, state: Seals, selected: Selected) -> Chosen:
-        chosen = Chosen(selected, UnitMaker(selected), threading.Lock(), {})
+        chosen = Chosen(selected, UnitMaker(selected), threading.Lock(), self._kept)
         with self._lock:
-            self._kept[key] = (state, _standing(selected), chosen)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._choices[key] = (state, _standing(selected), chosen)
+            if len(self._choices) > _CHOICES:
+                self._choices.popitem(last=False)
         return chosen
 
 

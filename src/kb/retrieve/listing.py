@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
@@ -25,8 +24,7 @@ class ListFilter:
     """Part of the logical key, in any case."""
     folder: str | None = None
     """A file or folder that the unit stands in."""
-    fields: tuple[tuple[str, str | bool], ...] = ()
-    """Entries of the body that must be equal; for a list in the body, one of its values must be."""
+    framework: str | None = None
     key_prefixes: tuple[str, ...] = ()
     """Beginnings of the logical key, one of which it must have."""
     has_field: str | None = None
@@ -42,7 +40,7 @@ def list_units(
         wanted.kinds,
         wanted.name,
         wanted.folder,
-        wanted.fields,
+        wanted.framework,
         wanted.key_prefixes,
         wanted.has_field,
     )
@@ -68,22 +66,9 @@ def _fits(one: Listed, wanted: ListFilter) -> bool:
         return False
     if wanted.key_prefixes and not one.logical_key.startswith(wanted.key_prefixes):
         return False
-    if not all(_holds(one.body.get(field), value) for field, value in wanted.fields):
+    if wanted.framework is not None and wanted.framework.lower() != one.framework:
         return False
-    return wanted.has_field is None or _has_field(one.body, wanted.has_field)
-
-
-def _holds(found: Any, value: str | bool) -> bool:
-    if isinstance(found, list):
-        return any(_holds(item, value) for item in found)
-    if isinstance(value, bool):
-        return bool(found) is value
-    return isinstance(found, str) and found.lower() == value.lower()
-
-
-def _has_field(body: Mapping[str, Any], name: str) -> bool:
-    entries = [*body.get("fields", ()), *body.get("inherited", ())]
-    return any(isinstance(entry, dict) and entry.get("name") == name for entry in entries)
+    return wanted.has_field is None or wanted.has_field in one.fields
 
 
 def _none(opened: Opened, wanted: ListFilter) -> str:

@@ -82,8 +82,9 @@ def units_page(
     *,
     matched: str | None = None,
     note: str | None = None,
+    at: tuple[str, int] | None = None,
 ) -> UnitsAnswer:
-    """One page of the artifacts in `order`."""
+    """One page of the artifacts in `order`; `at` is the file and line that were asked for."""
     source = opened.source()
 
     def answer(units: Sequence[Unit], after: int) -> UnitsAnswer:
@@ -101,7 +102,7 @@ def units_page(
         order,
         start,
         min(paging.limit or MOST_SHOWN, MOST_SHOWN),
-        lambda pks: opened.units(list(pks)),
+        lambda pks: opened.units(list(pks), at),
         answer,
         shorten_unit,
     )

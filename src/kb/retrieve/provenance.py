@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kb.errors import UsageError
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.near import unknown_file
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
-from kb.retrieve.targets import unknown_file
 
 
 def find_provenance(
@@ -27,7 +27,7 @@ def find_provenance(
             raise unknown_file(opened, path)
         order = list(dict.fromkeys(opened.stored.at_line(path, line)))
         note = None if order else _nothing_there(opened, path, line)
-        return units_page(opened, order, start, digest, paging, matched="line", note=note)
+        return units_page(opened, order, start, digest, paging, matched="line", note=note, at=(path, line))
 
 
 def _nothing_there(opened: Opened, path: str, line: int) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kb.errors import NotFoundError
 from kb.retrieve.library import Opened
+from kb.retrieve.near import nothing_called
 from kb.store.units import SnapshotUnits
 
 Matched = Literal["key", "name", "route", "line", "span", "file"]
@@ -36,8 +35,9 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "WEBSOCKE
 _LINES = re.compile(r"(?P<path>.+):(?P<start>[1-9][0-9]{0,8})(?:-(?P<end>[1-9][0-9]{0,8}))?")
 _SPAN = re.compile(r"[0-9a-f]{8,64}")
 _ROUTE = re.compile(r"(?:(?P<method>[A-Za-z]+)\s+)?(?P<path>/\S*)")
-_NEAR = 5
-_MOST_NAMED = 200
+MOST_NAMED = 200
+"""Artifacts of one name that are looked at: a name that more have says too little."""
+MANY = f"more than {MOST_NAMED} units are called so, and others are not shown: give more of the name"
 LONGEST = 1_000
 """Characters of a target that are looked at; a longer one names nothing."""
 
@@ -54,6 +54,8 @@ class Target:
     end: int = 0
     span: str = ""
     """Hex digits, for `span`."""
+    more: bool = False
+    """Whether more artifacts end so than are among these."""
 
 
 def find_target(opened: Opened, text: str) -> Target:
@@ -111,60 +113,9 @@ def _named(stored: SnapshotUnits, text: str) -> Target | None:
     found = stored.with_key([f"{space}:{text}" for space in NAMESPACES])
     if found:
         return Target("name", _unique(found))
-    ending = [pk for _, pk in stored.keys_like(text, _MOST_NAMED)] if text else []
-    return Target("name", _unique(ending)) if ending else None
+    ending = stored.named(text, MOST_NAMED + 1) if text else []
+    return Target("name", _unique(ending[:MOST_NAMED]), more=len(ending) > MOST_NAMED) if ending else None
 
 
 def _unique(found: list[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
-
-
-def nothing_called(opened: Opened, text: str) -> NotFoundError:
-    """The error for an unknown name, with the names of the snapshot that are nearest to it."""
-    near = near_names(opened.stored, text)
-    hint = f"near matches: {', '.join(near)}" if near else "no name is near it: try search_knowledge"
-    return NotFoundError(
-        f"unknown target: nothing is called {text[:200]!r} in {opened.selected.row.name} "
-        f"at {opened.snapshot.label[:12]}",
-        hint=hint,
-        near=near,
-    )
-
-
-def near_names(stored: SnapshotUnits, text: str) -> list[str]:
-    """Up to five keys and paths that are like the text: those that share its last word, else its parts."""
-    words = [word for word in re.split(r"[.:/ #\-]", text.rstrip(".:/")) if len(word) > 1][::-1]
-    near: list[str] = []
-    for word in words[:3]:
-        near += [*stored.keys_holding(word, 50), *stored.paths_like(word, 20)]
-        if near:
-            break
-    if not near and words:
-        near = _misspelled(stored, words[0])
-    return difflib.get_close_matches(text, dict.fromkeys(near), n=_NEAR, cutoff=0.0)
-
-
-def _misspelled(stored: SnapshotUnits, word: str) -> list[str]:
-    """Names that hold the beginning or the end of a word, for a word that is spelled wrong."""
-    half = max(3, len(word) // 2)
-    return [*stored.keys_holding(word[:half], 50), *stored.keys_holding(word[-half:], 50)]
-
-
-def unknown_file(opened: Opened, path: str) -> NotFoundError:
-    """The error for a path that the snapshot does not have, with the paths that are nearest to it."""
-    name = path.rstrip("/").rpartition("/")[2][:LONGEST]
-    stem = name.partition(".")[0]
-    stored = opened.stored
-    found = [*stored.paths_like(name, 20), *(stored.paths_like(stem, 20) if stem else [])]
-    if not found:  # spelled wrong: what lies beside it, or begins alike
-        folder = path.rpartition("/")[0]
-        found = [
-            *stored.paths_like(f"{folder}/", 100),
-            *stored.paths_like(stem[: max(2, len(stem) // 2)], 100),
-        ]
-    near = difflib.get_close_matches(path, dict.fromkeys(found), n=_NEAR, cutoff=0.0)
-    return NotFoundError(
-        f"unknown file: {opened.selected.row.name} has no {path[:200]!r} at {opened.snapshot.label[:12]}",
-        hint=f"near matches: {', '.join(near)}" if near else "paths are from the repository's root",
-        near=near,
-    )

@@ -9,7 +9,7 @@ from kb.git.repository import Repository
 from kb.model.served import Provenance, SourceLine, Unit
 from kb.retrieve.freshness import HeadReader
 from kb.retrieve.select import Selected
-from kb.store.units import ArtifactRow, Place
+from kb.store.units import MEMBER, ArtifactRow, Place
 
 
 class UnitMaker:
@@ -20,18 +20,34 @@ class UnitMaker:
         self._sha = selected.snapshot.label
         self.head = HeadReader(selected.repository, self._sha, selected.snapshot.tree)
 
-    def units(self, rows: Sequence[ArtifactRow], *, source: bool = False) -> tuple[Unit, ...]:
-        """The rows as units, in order; `source` adds the very lines at the snapshot's commit."""
-        return tuple(self._unit(row, source=source) for row in rows)
+    def units(
+        self,
+        rows: Sequence[ArtifactRow],
+        *,
+        source: bool = False,
+        most: int | None = None,
+        at: tuple[str, int] | None = None,
+    ) -> tuple[Unit, ...]:
+        """The rows as units, in order.
 
-    def _unit(self, row: ArtifactRow, *, source: bool) -> Unit:
+        Args:
+            rows: the artifacts with their places.
+            source: whether to add the very lines at the snapshot's commit.
+            most: so many places of each at most, the most telling ones first; None for all, by path and line.
+            at: a file and a line that were asked for: places there are the most telling ones.
+        """
+        return tuple(self._unit(row, source=source, most=most, at=at) for row in rows)
+
+    def _unit(self, row: ArtifactRow, *, source: bool, most: int | None, at: tuple[str, int] | None) -> Unit:
+        shown = row.places if most is None else most_telling(row.places, most, at)
         return Unit(
             key=row.logical_key,
             kind=row.kind,
             title=row.title,
             body=row.body,
             text=row.text,
-            provenance=tuple(self._provenance(place, source=source) for place in row.places),
+            provenance=tuple(self._provenance(place, source=source) for place in shown),
+            more_places=len(row.places) - len(shown),
             method="llm_grounded" if row.method == "llm_grounded" else "deterministic",
             extractor=row.extractor,
             extractor_version=row.extractor_version,
@@ -49,6 +65,24 @@ class UnitMaker:
         if self._selected.repository is None:
             return None
         return source_lines(self._selected.repository, place.oid, place.start_line, place.end_line)
+
+
+def most_telling(places: Sequence[Place], most: int, at: tuple[str, int] | None) -> list[Place]:
+    """Up to so many places: on the line that was asked for, then one of each role, then the rest; members last.
+
+    A class has a place for each of its members, an import one for each file: all of them would fill an answer.
+    """
+
+    def asked_for(place: Place) -> bool:
+        return at is not None and place.path == at[0] and place.start_line <= at[1] <= place.end_line
+
+    first: set[str] = set()
+    ranked = []
+    for place in places:
+        ranked.append((not asked_for(place), place.role == MEMBER, place.role in first))
+        first.add(place.role)
+    order = sorted(range(len(places)), key=lambda number: ranked[number])
+    return [places[number] for number in order[:most]]
 
 
 def provenance_of(place: Place, sha: str) -> Provenance:

@@ -5,6 +5,7 @@ Every answer is in a stable order, so that a list can be read in pages.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, LiteralString, NamedTuple
 
@@ -17,13 +18,41 @@ _FILE: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s
 _PLACE: LiteralString = "g.lineage_id = %(lineage)s AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s"
 
 
-class Listed(NamedTuple):
-    """An artifact of a list, with what lists are filtered by."""
+LISTED_KINDS: LiteralString = "a.kind IN ('contract', 'entity', 'event', 'cache', 'setting', 'command')"
+"""Kinds that lists are made of. The index on kinds holds exactly these."""
+
+
+class Held(NamedTuple):
+    """An artifact that a file holds."""
 
     artifact_pk: int
     kind: str
     logical_key: str
-    body: dict[str, Any]
+
+
+class Listed(NamedTuple):
+    """An artifact of a list, with what lists are filtered by; its body is not kept."""
+
+    artifact_pk: int
+    kind: str
+    logical_key: str
+    framework: str
+    """In lower case; empty where it has none."""
+    fields: tuple[str, ...]
+    """Names of its fields, the inherited ones included."""
+
+
+def _listed(artifact_pk: int, kind: str, logical_key: str, body: dict[str, Any]) -> Listed:
+    framework = body.get("framework")
+    entries = [*body.get("fields", ()), *body.get("inherited", ())]
+    names = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    return Listed(
+        artifact_pk,
+        sys.intern(kind),
+        logical_key,
+        sys.intern(framework.lower()) if isinstance(framework, str) else "",
+        tuple(sys.intern(name) for name in names if isinstance(name, str)),
+    )
 
 
 class Edge(NamedTuple):
@@ -84,14 +113,15 @@ class SnapshotLists:
         self._at = {"lineage": lineage_id, "ordinal": ordinal}
 
     def of_kinds(self, kinds: Sequence[str]) -> list[Listed]:
-        """The artifacts of these kinds with their bodies, by logical key."""
+        """The artifacts of these kinds, which are among those of `LISTED_KINDS`, by logical key."""
         rows = self._connection.execute(
-            f"""SELECT DISTINCT ON (a.logical_key, a.artifact_pk) a.artifact_pk, a.kind, a.logical_key, a.body
-                FROM artifact a JOIN snapshot_entry e USING (artifact_pk)
-                WHERE a.kind = ANY(%(kinds)s) AND {_ENTRY} ORDER BY a.logical_key, a.artifact_pk""",
+            f"""SELECT a.artifact_pk, a.kind, a.logical_key, a.body
+                FROM artifact a WHERE a.kind = ANY(%(kinds)s) AND {LISTED_KINDS}
+                  AND EXISTS (SELECT FROM snapshot_entry e WHERE e.artifact_pk = a.artifact_pk AND {_ENTRY})
+                ORDER BY a.logical_key, a.artifact_pk""",
             {**self._at, "kinds": list(kinds)},
-        ).fetchall()
-        return [Listed(*row) for row in rows]
+        )
+        return [_listed(*row) for row in rows]
 
     def under(self, folder: str, artifact_pks: Sequence[int]) -> set[int]:
         """Those of the artifacts that stand in the file `folder` or below that folder."""
@@ -137,15 +167,15 @@ class SnapshotLists:
         ).fetchall()
         return [Edge(int(row[1]), row[2], row[3]) for row in rows]
 
-    def in_file(self, path: str) -> list[Listed]:
-        """The artifacts that stand in a file, by kind and key, without their bodies."""
+    def in_file(self, path: str) -> list[Held]:
+        """The artifacts that stand in a file, by kind and key."""
         rows = self._connection.execute(
             f"""SELECT DISTINCT a.kind, a.logical_key, a.artifact_pk
                 FROM path p JOIN grounding_location g USING (path_id) JOIN artifact a USING (artifact_pk)
                 WHERE p.path = %(path)s AND {_PLACE} ORDER BY 1, 2, 3""",
             {**self._at, "path": path},
         ).fetchall()
-        return [Listed(int(row[2]), row[0], row[1], {}) for row in rows]
+        return [Held(int(row[2]), row[0], row[1]) for row in rows]
 
     def places_of_span(self, prefix: str, limit: int) -> list[SpanPlace]:
         """Where spans stand whose id, in hex, starts with `prefix` (8 digits or more), by path and line."""
@@ -188,6 +218,18 @@ def spans_of_blob(
     return tuple(
         LocatedSpan(Span(bytes(row[0]), row[1], row[2], row[3], bytes(row[4])), *row[5:]) for row in rows
     )
+
+
+def terms_beginning(
+    connection: psycopg.Connection[Any], beginning: str, lengths: tuple[int, int], limit: int
+) -> list[str]:
+    """Terms of the search index, of every repository, that begin so and have so many characters."""
+    rows = connection.execute(
+        """SELECT term FROM search_term WHERE term >= %(low)s AND term <= %(low)s || chr(1114111)
+             AND length(term) BETWEEN %(least)s AND %(most)s ORDER BY term LIMIT %(limit)s""",
+        {"low": beginning, "least": lengths[0], "most": lengths[1], "limit": limit},
+    ).fetchall()
+    return [str(row[0]) for row in rows]
 
 
 def holders_of_artifact(connection: psycopg.Connection[Any], prefix: str) -> list[tuple[int, int]]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import psycopg
+
+NAMED_KINDS: LiteralString = "a.kind NOT IN ('import', 'passage', 'package_dependency')"
+"""Kinds that are called by the ends of their keys. The index on reversed keys holds exactly these."""
+MEMBER = "member"
+"""Role of the lines that declare a member, to the class that it is a member of."""
+_HELD_FILE: LiteralString = """EXISTS (SELECT FROM snapshot_file f WHERE f.path_id = p.path_id
+    AND f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s)"""
 
 
 class Place(NamedTuple):
@@ -99,31 +106,43 @@ class SnapshotUnits:
         ).fetchall()
         return [int(row[0]) for row in rows]
 
-    def keys_like(self, ending: str, limit: int) -> list[tuple[str, int]]:
-        """(logical key, artifact) of keys that end with `ending` after a `.`, `:` or `/`, by key."""
+    def named(self, ending: str, limit: int) -> list[int]:
+        """Artifacts whose key ends with `ending` after a `.`, `:` or `/`, by their keys read backwards."""
+        rows = self._ending(ending, limit, "AND right(a.logical_key, length(%(ending)s)) = %(ending)s")
+        return [pk for _, pk in rows]
+
+    def keys_alike(self, ending: str, limit: int) -> list[str]:
+        """Logical keys that end so in any case, in the same order."""
+        return [key for key, _ in self._ending(ending, limit, "")]
+
+    def _ending(self, ending: str, limit: int, filtered: LiteralString) -> list[tuple[str, int]]:
+        """(logical key, artifact) of keys with such an end; of kinds that are called by their keys.
+
+        One range of the index on reversed keys for each separator, read only as far as needed.
+        """
+        ranges = " UNION ALL ".join(
+            f"""(SELECT reverse(lower(right(a.logical_key, 200))) AS backwards, a.logical_key, a.artifact_pk FROM artifact a
+                 WHERE {NAMED_KINDS} AND reverse(lower(right(a.logical_key, 200))) >= k.lowest || '{separator}'
+                   AND reverse(lower(right(a.logical_key, 200))) <= k.lowest || '{separator}' || k.last {filtered}
+                   AND EXISTS (SELECT FROM snapshot_entry e WHERE e.artifact_pk = a.artifact_pk
+                       AND e.lineage_id = %(lineage)s
+                       AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s)
+                 ORDER BY 1 LIMIT %(limit)s)"""
+            for separator in (".", "/", ":")
+        )
         rows = self._connection.execute(
-            """SELECT a.logical_key, a.artifact_pk FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
-               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
-                 AND right(a.logical_key, length(%(ending)s) + 1)
-                     IN ('.' || %(ending)s, ':' || %(ending)s, '/' || %(ending)s)
-               ORDER BY a.logical_key LIMIT %(limit)s""",
+            f"""SELECT found.logical_key, found.artifact_pk
+                FROM (SELECT reverse(lower(%(ending)s COLLATE "C")) AS lowest, chr(1114111) AS last) k
+                CROSS JOIN LATERAL ({ranges}) found ORDER BY found.backwards, 1, 2 LIMIT %(limit)s""",
             {**self._at, "ending": ending, "limit": limit},
         ).fetchall()
         return [(str(key), int(pk)) for key, pk in rows]
 
-    def keys_holding(self, word: str, limit: int) -> list[str]:
-        """Logical keys that hold `word` in any case, the shortest first."""
-        rows = self._connection.execute(
-            """SELECT a.logical_key FROM snapshot_entry e JOIN artifact a USING (artifact_pk)
-               WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
-                 AND strpos(lower(a.logical_key), lower(%(word)s)) > 0
-               ORDER BY length(a.logical_key), a.logical_key LIMIT %(limit)s""",
-            {**self._at, "word": word, "limit": limit},
-        ).fetchall()
-        return [str(row[0]) for row in rows]
-
     def at_line(self, path: str, line: int) -> list[int]:
-        """Artifacts that stand on a span of the file that covers the line, the narrowest span first."""
+        """Artifacts that stand on a span of the file that covers the line, the narrowest span first.
+
+        Of what stands there as the class of a member the member comes first, and a passage after what it repeats.
+        """
         rows = self._connection.execute(
             """SELECT g.artifact_pk FROM path p
                JOIN snapshot_file f ON f.path_id = p.path_id AND f.lineage_id = %(lineage)s
@@ -131,11 +150,13 @@ class SnapshotUnits:
                JOIN grounding_location g ON g.lineage_id = f.lineage_id AND g.path_id = f.path_id
                 AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
                JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
+               JOIN artifact_derived_from d ON d.artifact_pk = g.artifact_pk AND d.span_pk = g.span_pk
                JOIN artifact a ON a.artifact_pk = g.artifact_pk
                WHERE p.path = %(path)s AND o.start_line <= %(line)s AND o.end_line >= %(line)s
-               GROUP BY g.artifact_pk, a.logical_key
-               ORDER BY min(o.end_line - o.start_line), a.logical_key""",
-            {**self._at, "path": path, "line": line},
+               GROUP BY g.artifact_pk, a.kind, a.logical_key
+               ORDER BY min(o.end_line - o.start_line) FILTER (WHERE d.role <> %(member)s) NULLS LAST,
+                        a.kind = 'passage', a.logical_key""",
+            {**self._at, "path": path, "line": line, "member": MEMBER},
         ).fetchall()
         return [int(row[0]) for row in rows]
 
@@ -182,13 +203,24 @@ class SnapshotUnits:
         ).fetchone()
         return None if row is None else (str(row[0]), str(row[1]), str(row[2]))
 
-    def paths_like(self, name: str, limit: int) -> list[str]:
-        """Paths of the snapshot that hold `name` in any case, the shortest first."""
+    def paths_ending(self, name: str, limit: int) -> list[str]:
+        """Paths of the snapshot that are `name`, or end with it after a `/`."""
         rows = self._connection.execute(
-            """SELECT p.path FROM snapshot_file f JOIN path p USING (path_id)
-               WHERE f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
-                 AND strpos(lower(p.path), lower(%(name)s)) > 0
-               ORDER BY length(p.path), p.path LIMIT %(limit)s""",
+            f"""SELECT p.path FROM path p
+                WHERE (p.path = %(name)s
+                       OR (reverse(p.path) >= reverse('/' || %(name)s)
+                           AND reverse(p.path) <= reverse('/' || %(name)s) || chr(1114111)))
+                  AND {_HELD_FILE} ORDER BY length(p.path), p.path LIMIT %(limit)s""",
             {**self._at, "name": name, "limit": limit},
+        ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def paths_under(self, folder: str, limit: int) -> list[str]:
+        """The first paths of the snapshot below a folder, by path; of all of it for an empty one."""
+        rows = self._connection.execute(
+            f"""SELECT p.path FROM path p
+                WHERE p.path >= %(below)s AND p.path <= %(below)s || chr(1114111) AND {_HELD_FILE}
+                ORDER BY p.path LIMIT %(limit)s""",
+            {**self._at, "below": f"{folder}/" if folder else "", "limit": limit},
         ).fetchall()
         return [str(row[0]) for row in rows]
