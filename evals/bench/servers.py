@@ -17,6 +17,8 @@ class BenchParts:
 
     database: Database
     home: Path
+    server: EmbeddedServer | None = None
+    """None where the benchmark was given a server of somebody else's."""
 
 
 @contextmanager
@@ -28,7 +30,21 @@ def bench_parts(scratch: Path) -> Iterator[BenchParts]:
     try:
         database = Database(server.ensure_running())
         database.ensure_ready()
-        yield BenchParts(database, home)
+        yield BenchParts(database, home, server)
     finally:
         server.stop()
         server.reset()
+
+
+@contextmanager
+def kept_parts(folder: Path) -> Iterator[BenchParts]:
+    """Parts over the embedded server of a folder that is kept: stopped afterwards, its data stays."""
+    home = folder / "kb-home"
+    home.mkdir(parents=True, exist_ok=True)
+    server = EmbeddedServer(home, None)
+    try:
+        database = Database(server.ensure_running())
+        database.migrate()  # what an older kb has kept is brought up to date
+        yield BenchParts(database, home, server)
+    finally:
+        server.stop()

@@ -11,7 +11,7 @@ from kb.store.search.reading import Document
 
 
 def document(key, path, doc=1):
-    return Document(doc, doc, b"", "passage", key, "", "", path)
+    return Document(doc, doc, b"", "passage", key, "", path)
 
 
 def test_min_max_keeps_magnitudes():

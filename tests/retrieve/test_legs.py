@@ -77,9 +77,8 @@ def test_the_vector_index_finds_what_an_exact_scan_finds(writer, corpus, legs_of
     legs = legs_of(corpus)
     vectors.ensure_index(writer, legs.model)
     vector = HashedWords().embed_query("w3 w5 w7")
-    call = {"members": legs.view.members, "limit": 10}
-    near = vectors.nearest(writer, legs.view, legs.model, vector, **call, ef_search=400)
-    exact = vectors.scan(writer, legs.view, legs.model, vector, **call)
+    near = vectors.nearest(writer, legs.view, legs.model, vector, members=legs.view.members, limit=10)
+    exact = legs.dense_exact(vector, legs.filter((), None, ()), 10)
     assert [score for _, score in near] == pytest.approx([score for _, score in exact], abs=1e-3)
 
 

@@ -14,8 +14,11 @@ from kb.embed.embedding import embed_snapshots
 from kb.errors import NotFoundError
 from kb.git.overlays import worktree_objects
 from kb.providers import open_provider
+from kb.retrieve import search as searching
 from kb.retrieve.search import search
-from kb.retrieve.search_request import SearchOptions
+from kb.retrieve.search_engine import rank
+from kb.retrieve.search_legs import Legs
+from kb.retrieve.search_request import Ranking, SearchOptions
 from kb.snapshot import faults
 from kb.snapshot.gc import GcReport, RetentionPolicy, collect_garbage
 from kb.store.catalog import snapshots
@@ -319,6 +322,23 @@ def test_what_stays_is_found_as_before(parts: TestParts, shop: GitRepo) -> None:
         assert found(parts, shop, "charge amount extra", sha) == before[sha]
     grow(parts, shop, 1)
     assert found(parts, shop, "charge amount extra")
+
+
+def test_a_search_answers_in_full_from_the_snapshot_it_chose_though_that_is_collected_meanwhile(
+    parts: TestParts, shop: GitRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = grow(parts, shop, 3)[0]
+    before = found(parts, shop, "charge amount extra", first)
+    assert before
+
+    def rank_after_the_collector(legs: Legs, query: str, options: SearchOptions) -> Ranking:
+        collect_garbage(parts, NOTHING_BY_AGE)
+        return rank(legs, query, options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(searching, "rank", rank_after_the_collector)
+        assert found(parts, shop, "charge amount extra", first) == before
+    assert first not in labels(parts.database)
 
 
 def test_a_search_index_whose_snapshot_went_is_made_anew(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -54,20 +53,22 @@ def analyze(texts: Iterable[str]) -> Analysis:
     A plain word gives its stem. A compound identifier gives its parts' stems and itself, written
     together in lower case, so that `getUserById`, `get_user_by_id` and `getuserbyid` find each other.
     """
-    words: Counter[str] = Counter()
-    for text in texts:
-        words.update(_WORD.findall(_composed(text)))
     counts: dict[str, int] = {}
-    for word, count in words.items():
-        known = _cache.get(word)
-        for term in _terms(word) if known is None else known:
-            counts[term] = counts.get(term, 0) + count
+    for text in texts:
+        for word in words_of(text):
+            for term in terms_of_word(word):
+                counts[term] = counts.get(term, 0) + 1
     return Analysis(counts, sum(counts.values()))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as written, in order."""
+    return _WORD.findall(text if text.isascii() else unicodedata.normalize("NFC", text))
 
 
 def analyze_query(text: str) -> Analysis:
     """The terms that a query asks for: as `analyze`, without the words that only make it a question."""
-    words = _WORD.findall(_composed(text))
+    words = words_of(text)
     telling = [word for word in words if word.lower() not in _ASKING]
     return analyze([" ".join(telling or words)])
 
@@ -83,12 +84,11 @@ def phrases(text: str) -> list[str]:
     return [folded for phrase in found if (folded := " ".join(phrase.lower().split()))]
 
 
-def _composed(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
-def _terms(word: str) -> tuple[str, ...]:
+def terms_of_word(word: str) -> tuple[str, ...]:
     """The terms of one word, remembered: a corpus has far fewer words than occurrences."""
+    known = _cache.get(word)
+    if known is not None:
+        return known
     parts = split_word(word)
     if len(parts) == 1:
         lower = parts[0].lower()

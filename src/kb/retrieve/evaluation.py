@@ -16,11 +16,10 @@ from pydantic import BaseModel, ConfigDict
 
 from kb.errors import NotFoundError, UsageError
 from kb.retrieve.metrics import bootstrap_interval, measure, paired_interval
-from kb.retrieve.search import EmbeddingChoice, choose_model, open_or_make_view
+from kb.retrieve.search import EmbeddingChoice, choose_model, select_searchable
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, SearchOptions
-from kb.retrieve.select import select_snapshot
 from kb.store.parts import Parts
 
 CUTOFFS = (1, 5, 10)
@@ -101,9 +100,7 @@ def evaluate(
         expand=options.expand,
     )
     with parts.database.reader() as connection:
-        connection.autocommit = True
-        selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
-        view = open_or_make_view(parts, connection, selected.snapshot)
+        selected, view = select_searchable(parts, connection, repo, sha)
         model, provider = choose_model(connection, selected.snapshot, wide, embedding or EmbeddingChoice())
         legs = Legs(connection, view, model, provider)
         outcomes = [_outcome(one, rank(legs, one.query, wide).hits) for one in judged]

@@ -22,7 +22,7 @@ from kb.store.parts import Parts
 from kb.store.search import index, reading, vectors
 from kb.store.search.reading import SearchView
 from kb.store.search.vectors import ModelRow
-from kb.store.units import SnapshotUnits
+from kb.store.units import ArtifactRow, SnapshotUnits
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -110,15 +110,14 @@ def search(
     if not query.strip():
         raise UsageError("the query is empty", hint="ask with words or names: kb search 'order total'")
     with parts.database.reader() as connection:
-        connection.autocommit = True  # each read is a statement of its own; nothing is held open
-        selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
-        view = open_or_make_view(parts, connection, selected.snapshot)
+        # One repeatable-read transaction from here on: a collector that runs meanwhile takes nothing away.
+        selected, view = select_searchable(parts, connection, repo, sha)
         model, provider = choose_model(connection, selected.snapshot, options, embedding or EmbeddingChoice())
         ranking = rank(Legs(connection, view, model, provider), query, options)
-        kept, omitted = within_budget(ranking.hits, token_budget)
         stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
-        rows = stored.by_pk([hit.document.artifact_pk for hit in kept])
-        units = UnitMaker(selected).units(rows, source=source)
+        rows = stored.by_pk([hit.document.artifact_pk for hit in ranking.hits])
+        kept, omitted = within_budget(rows, token_budget)
+        units = UnitMaker(selected).units(kept, source=source)
     return SearchResult(
         repository=selected.row.name,
         sha=selected.snapshot.label,
@@ -128,7 +127,7 @@ def search(
         model=model.model_id if model is not None and ranking.mode != "lexical" else None,
         hits=tuple(
             SearchHit(rank=place, score=round(hit.score, 6), parts=_score_parts(hit), unit=unit)
-            for place, (hit, unit) in enumerate(zip(kept, units, strict=True), 1)
+            for place, (hit, unit) in enumerate(zip(ranking.hits[: len(kept)], units, strict=True), 1)
         ),
         omitted=omitted,
         matched=ranking.matched,
@@ -136,19 +135,38 @@ def search(
     )
 
 
-def open_or_make_view(parts: Parts, connection: Connection, snapshot: SnapshotRow) -> SearchView:
-    """The snapshot's search index, made now where it is sealed but not yet in it.
+def select_searchable(
+    parts: Parts, connection: Connection, repo: str | None, sha: str | None
+) -> tuple[Selected, SearchView]:
+    """The chosen snapshot and its index, made now where it is sealed but not in the index yet.
+
+    Both are read in one transaction, which stays open: a search in it reads that very state.
 
     Raises:
-        NotFoundError: it cannot be put there: the index was made past it.
+        NotFoundError: no such repository or snapshot, or the index was made past it.
+        UsageError: as `select_snapshot`.
     """
-    view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
+    selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
+    view = reading.open_view(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
     if view is None:
-        with parts.database.writer() as writer:
-            writer.autocommit = True
-            with locks.writing(writer):  # no collector while documents refer to what it may erase
-                index.catch_up(writer, snapshot.lineage_id)
-        view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
+        # What is made now can only be seen by a new transaction, and the choice has to hold in that one.
+        connection.rollback()
+        _make_view(parts, selected.snapshot)
+        selected = select_snapshot(connection, repo, sha, Path.cwd(), parts.home)
+        view = _opened_view(connection, selected.snapshot)
+    return selected, view
+
+
+def _make_view(parts: Parts, snapshot: SnapshotRow) -> None:
+    """Puts what is sealed of the snapshot's lineage, but not yet in the search index, there."""
+    with parts.database.writer() as writer:
+        writer.autocommit = True
+        with locks.writing(writer):  # no collector while documents refer to what it may erase
+            index.catch_up(writer, snapshot.lineage_id)
+
+
+def _opened_view(connection: Connection, snapshot: SnapshotRow) -> SearchView:
+    view = reading.open_view(connection, snapshot.lineage_id, snapshot.ordinal)
     if view is None:
         raise NotFoundError(
             f"{snapshot.label[:12]} is not in the search index", hint="index it again: kb index --full"
@@ -211,19 +229,19 @@ def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> li
     return notices
 
 
-def within_budget(hits: list[Hit], token_budget: int | None) -> tuple[list[Hit], int]:
-    """The first hits whose texts fit the budget (a token is about four characters), at least one; and how
+def within_budget(rows: list[ArtifactRow], token_budget: int | None) -> tuple[list[ArtifactRow], int]:
+    """The first units whose texts fit the budget (a token is about four characters), at least one; and how
     many were left out."""
     if token_budget is None:
-        return hits, 0
-    kept: list[Hit] = []
+        return rows, 0
+    kept: list[ArtifactRow] = []
     spent = 0
-    for hit in hits:
-        spent += (len(hit.document.text) + len(hit.document.title)) // _CHARACTERS_PER_TOKEN + 1
+    for row in rows:
+        spent += (len(row.text) + len(row.title)) // _CHARACTERS_PER_TOKEN + 1
         if kept and spent > token_budget:
             break
-        kept.append(hit)
-    return kept, len(hits) - len(kept)
+        kept.append(row)
+    return kept, len(rows) - len(kept)
 
 
 def _score_parts(hit: Hit) -> ScoreParts:

@@ -36,8 +36,9 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
     question = legs.ask(text, dense=mode != "lexical")
     allowed = legs.filter(options.kinds, options.path, question.phrases)
     depth = max(DEPTH, 5 * options.k)
-    lexical, dense, exact = _both(legs, question, allowed, mode, depth)
-    documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
+    with legs.steered():
+        lexical, dense, exact = _both(legs, question, allowed, mode, depth)
+        documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
     parts = _parts(legs, lexical, dense, documents, options)
     scores = _fused(mode, options, lexical, dense, parts)
     _weigh(text, options, documents, scores, parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from functools import lru_cache
 
 from kb.store.search.reading import Document
 
@@ -67,10 +67,12 @@ def own_name(document: Document) -> str:
     return "" if last == file_stem(document.path) else last
 
 
+@lru_cache(maxsize=4096)
 def file_stem(path: str) -> str:
     """The file's name without its suffix; for a package's `__init__` the package's."""
-    pure = PurePosixPath(path)
-    return pure.parent.name if pure.stem == "__init__" else pure.stem
+    folder, _, name = path.rpartition("/")
+    stem = name.rpartition(".")[0] or name
+    return folder.rpartition("/")[2] if stem == "__init__" else stem
 
 
 def coherence(documents: Sequence[Document], scores: Mapping[int, float]) -> dict[int, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from kb.store.search import lexical, members, reading, vectors
 from kb.store.search.lexical import LexicalQuery
 from kb.store.search.members import Bits
 from kb.store.search.reading import SearchView
+from kb.store.search.steering import steered
 from kb.store.search.vectors import ModelRow, Vectors
 
 Scores = list[tuple[int, float]]
@@ -27,8 +29,6 @@ SELECTIVE = 0.03
 """Share of the documents below which a filtered search reads exactly those that pass."""
 FEW = 2_000
 """So few documents are always read exactly."""
-EF_SEARCH = 400
-"""Breadth of the HNSW scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Filter:
     count: int
     narrow: bool
     """So few that reading them one by one is the cheapest and misses nothing."""
+    name: Hashable = None
+    """What the documents' texts are remembered by; None where they are not."""
 
     def numbers(self) -> list[int]:
         """The documents, rising."""
@@ -72,6 +74,10 @@ class Legs:
         self._provider = provider
         self._indexed = model is not None and vectors.has_index(connection, model)
 
+    def steered(self) -> AbstractContextManager[None]:
+        """For the statements of one search: planned as they should be, all of one state of the database."""
+        return steered(self._connection)
+
     def ask(self, text: str, *, dense: bool) -> Question:
         """The query's terms, phrases and vector."""
         terms = analyze_query(text).terms
@@ -90,7 +96,8 @@ class Legs:
             bits = bits & self._with_phrase(phrase, bits)
         count = self.view.present if bits is self.view.members else members.count(bits)
         narrow = count < max(FEW, SELECTIVE * self.view.present)
-        return Filter(bits, count, narrow and count < self.view.present)
+        name = None if quoted else (tuple(sorted(kinds)), path)
+        return Filter(bits, count, narrow and count < self.view.present, name)
 
     def _with_phrase(self, phrase: str, bits: Bits) -> Bits:
         """Documents that hold the words of a phrase one after the other, whatever stands between them."""
@@ -112,10 +119,10 @@ class Legs:
 
     def lexical(self, question: Question, allowed: Filter, limit: int) -> tuple[Scores, bool]:
         """The best documents by BM25, and whether that is exact."""
-        if allowed.narrow:
+        if allowed.count <= FEW < self.view.present:
             numbers = allowed.numbers()
             return lexical.score(self._connection, self.view, question.lexical, numbers, limit), True
-        exact = self.view.present <= EXACT_UP_TO
+        exact = allowed.narrow or self.view.present <= EXACT_UP_TO
         budget = 1 << 40 if exact else _budget(allowed.count / max(self.view.present, 1))
         found = lexical.search(
             self._connection,
@@ -131,26 +138,34 @@ class Legs:
         """The nearest documents by cosine; exact where the filter is narrow or the snapshot small."""
         if question.vector is None or self.model is None:
             return []
-        if allowed.narrow:
-            return vectors.similarities(
-                self._connection, self.view, self.model, question.vector, docs=allowed.numbers(), limit=limit
-            )
-        if self._indexed and self.view.present >= vectors.INDEX_FROM:
+        if not allowed.narrow and self._indexed and self.view.present >= vectors.INDEX_FROM:
             found = vectors.nearest(
-                self._connection,
-                self.view,
-                self.model,
-                question.vector,
-                members=allowed.bits,
-                limit=limit,
-                ef_search=EF_SEARCH,
+                self._connection, self.view, self.model, question.vector, members=allowed.bits, limit=limit
             )
             if len(found) >= min(limit, allowed.count):
                 return found
             # The graph did not lead to enough documents that pass the filter: look at every one of them.
-        return vectors.scan(
-            self._connection, self.view, self.model, question.vector, members=allowed.bits, limit=limit
+        return self.dense_exact(question.vector, allowed, limit)
+
+    def dense_exact(self, vector: Vectors, allowed: Filter, limit: int) -> Scores:
+        """The nearest documents by cosine, found by looking at every one that may be found."""
+        if self.model is None:
+            return []
+        texts, docs = self._texts(allowed)
+        near = vectors.nearest_texts(
+            self._connection, self.model, vector, texts=np.unique(texts), limit=limit
         )
+        scores = []
+        for text, similarity in near:
+            first, last = np.searchsorted(texts, [text, text + 1])
+            scores += [(doc, similarity) for doc in docs[first:last].tolist()]
+        return sorted(scores, key=lambda score: (-score[1], score[0]))[:limit]
+
+    def _texts(self, allowed: Filter) -> tuple[reading.Numbers, reading.Numbers]:
+        def read() -> tuple[reading.Numbers, reading.Numbers]:
+            return reading.text_numbers(self._connection, self.view, members.numbers(allowed.bits))
+
+        return read() if allowed.name is None else self.view.kept(("texts", allowed.name), read)
 
     def lexical_of(self, question: Question, docs: Sequence[int]) -> Scores:
         """BM25 of the named documents."""

@@ -11,8 +11,6 @@ _SETTINGS = {
     "listen_addresses": "''",  # the unix socket is the only way in
     "unix_socket_permissions": "0700",
     "max_connections": "64",
-    "shared_buffers": "128MB",
-    "effective_cache_size": "1GB",
     "work_mem": "32MB",
     "maintenance_work_mem": "256MB",
     "max_parallel_workers_per_gather": "1",
@@ -40,11 +38,32 @@ def render_settings(socket_folder: Path, port: int) -> str:
     settings = dict(_SETTINGS)
     settings["unix_socket_directories"] = _quoted(str(socket_folder))
     settings["port"] = str(port)
+    settings |= _memory_settings(_physical_memory())
     if _shared_memory() < _SHARED_MEMORY_WANTED:
         # Containers often get 64 MB of /dev/shm, where a parallel index build fails.
         settings["dynamic_shared_memory_type"] = "mmap"
     lines = [f"{name} = {value}" for name, value in settings.items()]
     return "\n".join(["# Written by kb at every start; changes are lost.", *lines, ""])
+
+
+def _memory_settings(physical: int) -> dict[str, str]:
+    """An eighth of the machine for pages, between 128 MB and 2 GB; they are taken when they are first used.
+
+    A search touches thousands of pages of a vector index: each one that is only in the system's cache has to
+    be asked for and copied.
+    """
+    buffers = min(max(physical >> 3, 128 << 20), 2 << 30)
+    return {
+        "shared_buffers": f"{buffers >> 20}MB",
+        "effective_cache_size": f"{max(physical >> 1, 1 << 30) >> 20}MB",
+    }
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # this system does not tell
+        return 0
 
 
 def _quoted(text: str) -> str:

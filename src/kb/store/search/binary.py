@@ -1,4 +1,4 @@
-"""PostgreSQL's binary COPY form of rows whose arrays and vectors come from numpy, without a Python loop
+"""What goes to PostgreSQL in bulk: the binary COPY form of rows whose vectors come from numpy, without a Python loop
 over their elements."""
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
 SPARSE_DIMENSIONS = 1_000_000_000
 """pgvector's largest: a term's number is its dimension, and vectors only compare when these agree."""
 
 _SIGNATURE = b"PGCOPY\n\xff\r\n\x00" + struct.pack(">ii", 0, 0)
-_INT4_OID = 23
 _INT8 = struct.Struct(">iq")
 _INT4 = struct.Struct(">ii")
 _INT2 = struct.Struct(">ih")
 _LENGTH = struct.Struct(">i")
-_ARRAY = struct.Struct(">iiiii")
 _SPARSE = struct.Struct(">iii")
 _HALF = struct.Struct(">HH")
 _FLUSH_BYTES = 1 << 20
@@ -49,20 +46,6 @@ def raw(value: bytes) -> bytes:
     return _LENGTH.pack(len(value)) + value
 
 
-def int4_elements(values: IntArray) -> bytes:
-    """The elements of integer arrays, 8 bytes each, to be sliced and given to `int4_array`."""
-    pairs = np.empty((len(values), 2), dtype=">i4")
-    pairs[:, 0] = 4
-    pairs[:, 1] = values
-    return pairs.tobytes()
-
-
-def int4_array(elements: bytes) -> bytes:
-    """An integer[] field of elements made by `int4_elements`."""
-    count = len(elements) // 8
-    return raw(_ARRAY.pack(1, 0, _INT4_OID, count, 1) + elements)
-
-
 def sparse_vector(indices: bytes, values: bytes) -> bytes:
     """A sparsevec field: ascending 0-based indices as big-endian int4, values as big-endian float4."""
     return raw(_SPARSE.pack(SPARSE_DIMENSIONS, len(indices) // 4, 0) + indices + values)
@@ -71,6 +54,12 @@ def sparse_vector(indices: bytes, values: bytes) -> bytes:
 def half_vector(values: bytes) -> bytes:
     """A halfvec field of big-endian float2 values."""
     return raw(_HALF.pack(len(values) // 2, 0) + values)
+
+
+def integers(values: npt.NDArray[np.int64] | Sequence[int]) -> str:
+    """An array of integers as a parameter: the driver takes a microsecond for each element of a list."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    return "{" + ",".join(map(str, listed)) + "}"
 
 
 def copy_rows(

@@ -17,10 +17,10 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from kb.errors import IntegrityError
-from kb.lexicon import LEXICON_VERSION, document_terms
+from kb.lexicon import LEXICON_VERSION, document_words
 from kb.store.search import members
 from kb.store.search.batch import Batch, NewDocument
-from kb.store.search.binary import copy_rows, int2, int4, int4_array, int8, sparse_vector
+from kb.store.search.binary import copy_rows, int2, int4, int8, raw, sparse_vector
 from kb.store.search.postings import BLOCK_SIZE, CEILING, K1, B, Postings, blocks, impacts, quantised
 
 _LOCK = 0x6B62_0010
@@ -211,8 +211,7 @@ def _new_batches(connection: psycopg.Connection[Any], lineage_id: int) -> Iterat
             (lineage_id,),
         )
         for artifact_pk, digest, kind, key, title, text in cursor:
-            counts, length = document_terms(key, title, text)
-            batch.add(NewDocument(artifact_pk, digest, kind, length), counts)
+            batch.add(NewDocument(artifact_pk, digest, kind), document_words(key, title, text))
             if batch.full:
                 yield batch
                 batch = Batch()
@@ -229,14 +228,14 @@ def _write(
             f"a lineage's search index holds at most {_MOST_DOCUMENTS:,} documents",
             hint="index the repository anew with --full: a new lineage starts from what is there today",
         )
-    total = sum(document.length for document in batch.documents)
+    counted = batch.counted()
+    total = int(counted.lengths.sum())
     if state.documents == 0:
         state.average_length = max(total / len(batch.documents), 1.0)
-    term_ids = _term_ids(connection, batch.vocabulary)
-    postings = batch.postings(state.documents, np.array(term_ids, dtype=np.int64))
+    term_ids = np.array(_term_ids(connection, counted.vocabulary), dtype=np.int64)
+    postings = counted.postings(state.documents, term_ids)
     scores = impacts(postings, state.average_length)
     text_pks = _text_pks(connection, [document.text_digest for document in batch.documents])
-    sizes = np.frombuffer(batch.sizes, dtype=np.int32)
     copy_rows(
         connection,
         """COPY search_document (lineage_id, artifact_pk, text_pk, doc, length, impacts)
@@ -247,11 +246,16 @@ def _write(
                 int8(row.artifact_pk),
                 int8(text_pks[row.text_digest]),
                 int4(state.documents + at),
-                int4(row.length),
+                int4(length),
                 vector,
             )
-            for at, (row, vector) in enumerate(
-                zip(batch.documents, _vectors(postings.terms, scores, sizes), strict=True)
+            for at, (row, length, vector) in enumerate(
+                zip(
+                    batch.documents,
+                    counted.lengths.tolist(),
+                    _vectors(postings.terms, scores, counted.sizes),
+                    strict=True,
+                )
             )
         ),
     )
@@ -278,7 +282,7 @@ def put_blocks(
                 int4(block.term),
                 int2(block.impact),
                 int2(block.size),
-                int4_array(block.elements),
+                raw(block.packed),
             )
 
     copy_rows(

@@ -10,22 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 
-from kb.store.search.binary import SPARSE_DIMENSIONS
-from kb.store.search.members import Bits
+from kb.store.search.binary import SPARSE_DIMENSIONS, integers
+from kb.store.search.candidates import TermPostings, candidates
+from kb.store.search.members import Bits, flags
 from kb.store.search.postings import K1, B
 from kb.store.search.reading import SearchView
 from kb.store.search.steering import steered
 
 _CANDIDATES = 1000
-"""Documents whose exact forward product is computed."""
-
-_WEIGHT_SCALE = 64
-"""idf as an integer inside the first stage, where only the order of candidates matters."""
-
-
-_PLAN = {"enable_sort": "off", "work_mem": "64MB", "jit": "off", "max_parallel_workers_per_gather": "0"}
-"""Postings are summed in a hash table: nothing tells the planner how few documents they belong to, and
-it would sort them on disk."""
+"""Documents that are scored exactly, at most: more can only be among the best where very many are alike."""
 
 
 class QueryTerm(NamedTuple):
@@ -46,6 +39,8 @@ class LexicalQuery:
     terms: tuple[QueryTerm, ...]
     unknown: tuple[str, ...]
     """Terms that no document of the snapshot holds."""
+    drift: float = 1.0
+    """How far, as a factor, stored impacts may be from the snapshot's own."""
 
     @property
     def postings(self) -> int:
@@ -74,24 +69,21 @@ _NEAR = """
            %(k1)s::float8 * (1 - %(b)s::float8 + %(b)s::float8 * d.length / %(average)s::float8) AS new_norm
 """
 
-_FROM_BLOCKS = f"""
-WITH ranked AS (
-    SELECT s.block_id, q.weight,
-           sum(s.size) OVER (ORDER BY q.weight * s.impact DESC, s.block_id ROWS UNBOUNDED PRECEDING)
-               - s.size AS before
-    FROM unnest(%(term_ids)s::int4[], %(levels)s::int4[]) AS q (term_id, weight)
-    JOIN search_block s ON s.lineage_id = %(lineage)s AND s.term_id = q.term_id),
-chosen AS (
-    SELECT r.weight, unnest(s.postings) AS posting
-    FROM ranked r JOIN search_block s USING (block_id) WHERE r.before < %(budget)s),
-scored AS (
-    SELECT posting >> 8 AS doc FROM chosen
-    WHERE posting < %(end)s AND get_bit(%(members)s::bytea, posting >> 8) = 1
-    GROUP BY 1 ORDER BY sum((posting & 255) * weight) DESC, 1 LIMIT %(candidates)s),
-near AS MATERIALIZED (
-    {_NEAR} FROM scored JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = scored.doc
-    ORDER BY d.impacts <#> %(query)s::sparsevec LIMIT %(rescored)s)
-{_EXACT}"""
+_ALL_BLOCKS = """
+    SELECT term_id, impact, postings FROM search_block
+    WHERE lineage_id = %(lineage)s AND term_id = ANY(%(term_ids)s::int4[])
+"""
+
+_BEST_BLOCKS = """
+    WITH ranked AS (
+        SELECT s.block_id,
+               sum(s.size) OVER (ORDER BY q.weight * s.impact DESC, s.block_id ROWS UNBOUNDED PRECEDING)
+                   - s.size AS before
+        FROM unnest(%(term_ids)s::int4[], %(weights)s::float8[]) AS q (term_id, weight)
+        JOIN search_block s ON s.lineage_id = %(lineage)s AND s.term_id = q.term_id)
+    SELECT s.term_id, s.impact, s.postings FROM ranked r JOIN search_block s USING (block_id)
+    WHERE r.before < %(budget)s
+"""
 
 _FROM_DOCUMENTS = f"""
 WITH near AS MATERIALIZED (
@@ -107,20 +99,24 @@ def prepare(connection: psycopg.Connection[Any], view: SearchView, counts: Mappi
     idf = ln(1 + (N - df + 0.5) / (df + 0.5)), as Lucene and bm25s.
     """
     rows = connection.execute(
-        """SELECT w.term, t.term_id, f.documents FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, at)
+        """SELECT w.term, t.term_id, f.documents, i.average_length
+           FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS w (term, at)
            JOIN search_term t USING (term)
+           JOIN search_index i ON i.lineage_id = %(lineage)s
            CROSS JOIN LATERAL (
                SELECT documents FROM search_frequency f WHERE f.lineage_id = %(lineage)s
                  AND f.term_id = t.term_id AND f.from_ord <= %(ordinal)s ORDER BY from_ord DESC LIMIT 1) f
            WHERE f.documents > 0 ORDER BY w.at""",
         {"terms": list(counts), "lineage": view.lineage_id, "ordinal": view.ordinal},
+        prepare=True,
     ).fetchall()
     terms = tuple(
         QueryTerm(term, term_id, documents, counts[term] * _idf(view.present, documents))
-        for term, term_id, documents in rows
+        for term, term_id, documents, _ in rows
     )
     known = {term.term for term in terms}
-    return LexicalQuery(terms, tuple(term for term in counts if term not in known))
+    drift = max((max(row[3] / view.average_length, view.average_length / row[3]) for row in rows), default=1)
+    return LexicalQuery(terms, tuple(term for term in counts if term not in known), drift)
 
 
 def _idf(total: int, documents: int) -> float:
@@ -143,17 +139,42 @@ def search(
     """
     if not query.terms:
         return []
-    parameters = _parameters(view, query, limit) | {
-        "term_ids": [term.term_id for term in query.terms],
-        "levels": [max(1, round(term.weight * _WEIGHT_SCALE)) for term in query.terms],
-        "budget": budget,
-        "end": view.handed_out << 8,
-        "members": members.tobytes(),
-        "candidates": max(_CANDIDATES, 2 * limit),
-    }
-    with steered(connection, _PLAN):
-        rows = connection.execute(_FROM_BLOCKS, parameters, binary=True).fetchall()
-    return [(int(doc), float(score)) for doc, score in rows]
+    complete = query.postings <= budget
+    with steered(connection):
+        found = candidates(
+            _postings(connection, view, query, None if complete else budget),
+            flags(members),
+            limit=limit,
+            most=max(_CANDIDATES, 2 * limit) if complete else _rescored(limit),
+            drift=query.drift if complete else None,
+        )
+        return _scores(connection, view, query, found.tolist(), limit)
+
+
+def _postings(
+    connection: psycopg.Connection[Any], view: SearchView, query: LexicalQuery, budget: int | None
+) -> list[TermPostings]:
+    """The query's postings, term by term; with a budget about so many of them, the most telling ones."""
+    rows = connection.execute(
+        _ALL_BLOCKS if budget is None else _BEST_BLOCKS,
+        {
+            "lineage": view.lineage_id,
+            "term_ids": [term.term_id for term in query.terms],
+            "weights": [term.weight for term in query.terms],
+            "budget": budget,
+        },
+        prepare=True,
+        binary=True,
+    )
+    highest = dict.fromkeys((term.term_id for term in query.terms), 0)
+    packed: dict[int, list[bytes]] = {term.term_id: [] for term in query.terms}
+    for term_id, impact, postings in rows:
+        highest[term_id] = max(highest[term_id], impact)
+        packed[term_id].append(postings)
+    return [
+        TermPostings(term.weight, highest[term.term_id], b"".join(packed[term.term_id]))
+        for term in query.terms
+    ]
 
 
 def score(
@@ -166,8 +187,19 @@ def score(
     """BM25 of the named documents that hold a term of the query, best first; exact."""
     if not query.terms or not len(docs):
         return []
-    parameters = _parameters(view, query, len(docs) if limit is None else limit) | {"docs": list(docs)}
-    rows = connection.execute(_FROM_DOCUMENTS, parameters, binary=True).fetchall()
+    with steered(connection):
+        return _scores(connection, view, query, docs, len(docs) if limit is None else limit)
+
+
+def _scores(
+    connection: psycopg.Connection[Any],
+    view: SearchView,
+    query: LexicalQuery,
+    docs: Sequence[int],
+    limit: int,
+) -> list[tuple[int, float]]:
+    parameters = _parameters(view, query, limit) | {"docs": integers(docs)}
+    rows = connection.execute(_FROM_DOCUMENTS, parameters, prepare=True, binary=True).fetchall()
     return [(int(doc), float(value)) for doc, value in rows]
 
 
@@ -192,9 +224,15 @@ def _parameters(view: SearchView, query: LexicalQuery, limit: int) -> dict[str, 
         "weights": [term.weight for term in query.terms],
         "onehots": [f"{{{term.term_id + 1}:1}}/{SPARSE_DIMENSIONS}" for term in query.terms],
         "query": _sparse_text(query),
-        "rescored": max(200, 3 * limit),
+        "rescored": _rescored(limit),
         "limit": limit,
     }
+
+
+def _rescored(limit: int) -> int:
+    """Documents that come near the best, where all that is known are impacts of another average length, or
+    of some of the postings."""
+    return max(200, 3 * limit)
 
 
 def _sparse_text(query: LexicalQuery) -> str:

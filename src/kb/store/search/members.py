@@ -33,11 +33,9 @@ def switch(
 
     def rows() -> Iterable[tuple[bytes, ...]]:
         for (kind, chunk), places in sorted(touched.items()):
-            flags = np.unpackbits(
-                np.frombuffer(before.get((kind, chunk), bytes(_BYTES)), dtype=np.uint8), bitorder="little"
-            )
-            flags[[place for place, _ in places]] = [entered for _, entered in places]
-            bits = np.packbits(flags, bitorder="little").tobytes()
+            held = flags(np.frombuffer(before.get((kind, chunk), bytes(_BYTES)), dtype=np.uint8))
+            held[[place for place, _ in places]] = [entered for _, entered in places]
+            bits = np.packbits(held, bitorder="little").tobytes()
             yield (int8(lineage_id), raw(kind.encode()), int4(chunk), int4(ordinal), raw(bits))
 
     copy_rows(
@@ -103,9 +101,14 @@ def of_snapshot(
 
 def from_numbers(numbers: npt.NDArray[np.int64], size: int) -> Bits:
     """Bits of `size` bytes with the given documents set."""
-    flags = np.zeros(size * 8, dtype=np.uint8)
-    flags[numbers] = 1
-    return np.packbits(flags, bitorder="little")
+    held = np.zeros(size * 8, dtype=np.bool_)
+    held[numbers] = True
+    return np.packbits(held, bitorder="little")
+
+
+def flags(bits: Bits) -> npt.NDArray[np.bool_]:
+    """One truth value for each document number."""
+    return np.unpackbits(bits, bitorder="little").view(np.bool_)
 
 
 def count(bits: Bits) -> int:
@@ -115,4 +118,4 @@ def count(bits: Bits) -> int:
 
 def numbers(bits: Bits) -> npt.NDArray[np.int64]:
     """The documents that are set, rising."""
-    return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+    return np.flatnonzero(flags(bits))

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from kb.store.search.members import Bits, from_numbers, kinds_of, of_snapshot
+from kb.store.search.binary import integers
+from kb.store.search.members import Bits, flags, from_numbers, kinds_of, of_snapshot
+from kb.store.search.postings import unpack
+from kb.store.search.steering import steered
 
 Numbers = npt.NDArray[np.int64]
+Made = TypeVar("Made")
+
+_MOST_KEPT = 64
+"""Filters that are remembered with a view: at a million documents each takes an eighth of a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted; so are the
-    filters that were made for it."""
+    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted, with the filters
+    that were made for it."""
 
     lineage_id: int
     ordinal: int
@@ -29,7 +36,16 @@ class SearchView:
     total_length: int
     kinds: tuple[str, ...]
     members: Bits
-    filters: dict[tuple[str, ...], Bits] = field(default_factory=dict, compare=False, repr=False)
+    _made: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` yields, made once: it belongs to the snapshot and never changes either."""
+        if key not in self._made:
+            if len(self._made) >= _MOST_KEPT:
+                self._made.clear()
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
 
     @property
     def average_length(self) -> float:
@@ -46,7 +62,6 @@ class Document(NamedTuple):
     kind: str
     logical_key: str
     title: str
-    text: str
     path: str
     """The file whose link yielded it."""
 
@@ -68,16 +83,18 @@ def open_view(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int
 
 def of_kinds(connection: psycopg.Connection[Any], view: SearchView, kinds: Sequence[str]) -> Bits:
     """The snapshot's documents of some kinds."""
-    key = ("kinds", *sorted(kinds))
-    if key not in view.filters:
-        view.filters[key] = of_snapshot(connection, view.lineage_id, view.ordinal, view.handed_out, kinds)
-    return view.filters[key]
+    return view.kept(
+        ("kinds", *sorted(kinds)),
+        lambda: of_snapshot(connection, view.lineage_id, view.ordinal, view.handed_out, kinds),
+    )
 
 
 def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str) -> Bits:
     """The snapshot's documents with a grounding in a file whose path fits the regular expression."""
-    if ("path", pattern) in view.filters:
-        return view.filters["path", pattern]
+    return view.kept(("path", pattern), lambda: _of_paths(connection, view, pattern))
+
+
+def _of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str) -> Bits:
     rows = connection.execute(
         """WITH fitting AS MATERIALIZED (
                SELECT f.path_id FROM snapshot_file f JOIN path p USING (path_id)
@@ -89,21 +106,19 @@ def of_paths(connection: psycopg.Connection[Any], view: SearchView, pattern: str
         {"lineage": view.lineage_id, "ordinal": view.ordinal, "pattern": pattern},
     ).fetchall()
     numbers = np.array([row[0] for row in rows if row[0] < view.handed_out], dtype=np.int64)
-    bits = from_numbers(numbers, len(view.members)) & view.members
-    view.filters["path", pattern] = bits
-    return bits
+    return from_numbers(numbers, len(view.members)) & view.members
 
 
 def with_term(connection: psycopg.Connection[Any], view: SearchView, term_id: int) -> Numbers:
     """Every document of the snapshot that holds the term."""
     rows = connection.execute(
-        """SELECT unnest(postings) >> 8 FROM search_block WHERE lineage_id = %s AND term_id = %s""",
+        "SELECT postings FROM search_block WHERE lineage_id = %s AND term_id = %s",
         (view.lineage_id, term_id),
         binary=True,
     ).fetchall()
-    numbers = np.array([row[0] for row in rows if row[0] < view.handed_out], dtype=np.int64)
-    flags = np.unpackbits(view.members, bitorder="little")
-    held: Numbers = numbers[flags[numbers] == 1]
+    numbers, _ = unpack(b"".join(row[0] for row in rows))
+    numbers = numbers[numbers < view.handed_out]
+    held: Numbers = numbers[flags(view.members)[numbers]].astype(np.int64)
     return held
 
 
@@ -111,19 +126,38 @@ def documents(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
 ) -> list[Document]:
     """The named documents, in the order given."""
-    rows = connection.execute(
-        """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, a.text, h.path
-           FROM unnest(%(docs)s::int4[]) WITH ORDINALITY AS w (doc, at)
-           JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
-           JOIN artifact a USING (artifact_pk)
-           CROSS JOIN LATERAL (
-               SELECT p.path FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
-               WHERE e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
-                 AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s ORDER BY p.path LIMIT 1) h
-           ORDER BY w.at""",
-        {"docs": list(numbers), "lineage": view.lineage_id, "ordinal": view.ordinal},
-    ).fetchall()
+    with steered(connection):
+        rows = connection.execute(
+            """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, h.path
+               FROM unnest(%(docs)s::int4[]) WITH ORDINALITY AS w (doc, at)
+               JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
+               JOIN artifact a USING (artifact_pk)
+               CROSS JOIN LATERAL (
+                   SELECT min(p.path) AS path FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
+                   WHERE e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
+                     AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s) h
+               WHERE h.path IS NOT NULL ORDER BY w.at""",
+            {"docs": integers(numbers), "lineage": view.lineage_id, "ordinal": view.ordinal},
+            prepare=True,
+            binary=True,
+        ).fetchall()
     return [Document(*row) for row in rows]
+
+
+def text_numbers(
+    connection: psycopg.Connection[Any], view: SearchView, numbers: Numbers
+) -> tuple[Numbers, Numbers]:
+    """The named documents by the numbers of their texts, rising: (texts, documents), in parallel."""
+    with steered(connection):
+        rows = connection.execute(
+            """SELECT text_pk, doc FROM search_document
+               WHERE lineage_id = %(lineage)s AND doc = ANY(%(docs)s::int4[]) ORDER BY text_pk, doc""",
+            {"docs": integers(numbers), "lineage": view.lineage_id},
+            prepare=True,
+            binary=True,
+        ).fetchall()
+    pairs = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def texts(

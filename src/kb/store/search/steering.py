@@ -1,20 +1,54 @@
-"""Planner settings for one statement, gone with its transaction."""
+"""How the statements of a search are planned: once for a connection, by keys, and through the vector index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import psycopg
+from psycopg.pq import TransactionStatus
+
+EF_SEARCH = 400
+"""Breadth of the HNSW scan."""
+
+# Every statement knows which rows it wants, by key or by the order of an index; nothing tells the planner
+# how many they are. The vector scan goes on until enough of what it finds passes the filter.
+_SETTINGS = {
+    "plan_cache_mode": "force_generic_plan",
+    "max_parallel_workers_per_gather": "0",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "jit": "off",
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": str(EF_SEARCH),
+}
+_SET = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
+_RESET = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in _SETTINGS)
+
+_steered: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 @contextmanager
-def steered(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> Iterator[None]:
-    """Runs the block in a transaction with these settings, set in one round trip."""
-    with connection.transaction():
-        connection.execute(
-            "SELECT set_config(name, value, true) FROM unnest(%s::text[], %s::text[]) AS s (name, value)",
-            (list(settings), list(settings.values())),
-        )
+def steered(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Runs the block's searching statements as they should be, in the open transaction or in one of its own.
+
+    May be nested: a search sets everything once, a single leg sets it for itself.
+    """
+    if connection in _steered:
         yield
+        return
+    with ExitStack() as stack:
+        if connection.info.transaction_status == TransactionStatus.IDLE:
+            stack.enter_context(connection.transaction())
+        connection.execute(_SET, prepare=False)
+        _steered.add(connection)
+        try:
+            yield
+        finally:
+            _steered.discard(connection)
+        # A block that fails ends its transaction, and the settings with it.
+        connection.execute(_RESET, prepare=False)

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from kb.errors import UsageError
-from kb.store.search.binary import copy_rows, half_vector, int4, int8
+from kb.store.search.binary import copy_rows, half_vector, int4, int8, integers
 from kb.store.search.members import Bits
 from kb.store.search.reading import SearchView
 from kb.store.search.steering import steered
@@ -23,10 +23,11 @@ INDEX_FROM = 20_000
 """Vectors of a model from which on it gets an HNSW index; below, the exact scan is fast enough."""
 
 
-_PLAN = {"hnsw.iterative_scan": "relaxed_order"} | dict.fromkeys(
-    ("enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_sort", "jit"), "off"
-)
-"""From the index's next vector to its document, one by one, until there are enough."""
+_VECTOR_BYTES = 2
+_NODE_BYTES = 900
+"""What a vector takes beside its values while its graph is built, with 16 neighbours."""
+_MOST_MEMORY = 2048
+"""Megabytes. A graph that does not fit is built five times as slowly (DESIGN 8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +176,16 @@ def put_vectors(
 def ensure_index(connection: psycopg.Connection[Any], model: ModelRow) -> bool:
     """Gives a model with many vectors its HNSW index; whether it has one now."""
     row = connection.execute(
-        "SELECT count(*) FROM (SELECT FROM artifact_embedding WHERE model_pk = %s LIMIT %s) AS first",
-        (model.model_pk, INDEX_FROM),
+        "SELECT count(*) FROM artifact_embedding WHERE model_pk = %s", (model.model_pk,)
     ).fetchone()
-    if row is None or row[0] < INDEX_FROM:
+    held = 0 if row is None else int(row[0])
+    if held < INDEX_FROM:
         return has_index(connection, model)
+    graph = held * (_VECTOR_BYTES * model.dimensions + _NODE_BYTES) >> 20
     with connection.transaction():
-        connection.execute("SELECT set_config('maintenance_work_mem', '1GB', true)")
+        connection.execute(
+            "SELECT set_config('maintenance_work_mem', %s, true)", (f"{min(max(graph, 64), _MOST_MEMORY)}MB",)
+        )
         connection.execute("SELECT ensure_vector_index(%s)", (model.model_pk,))
     return True
 
@@ -202,17 +206,34 @@ def nearest(
     *,
     members: Bits,
     limit: int,
-    ef_search: int,
 ) -> list[tuple[int, float]]:
     """The nearest documents among `members` through HNSW with their inner product, best first.
 
     The scan goes on until it has found `limit` members. It may end before, where the graph does not lead
     to them: then the answer has fewer.
     """
+    with steered(connection):
+        rows = connection.execute(
+            _nearest_statement(model),
+            {
+                "vector": _text(vector),
+                "lineage": view.lineage_id,
+                "handed_out": view.handed_out,
+                "members": members.tobytes(),
+                "limit": limit,
+            },
+            prepare=True,
+            binary=True,
+        ).fetchall()
+    return [(int(doc), float(similarity)) for doc, similarity in rows]
+
+
+def _nearest_statement(model: ModelRow) -> sql.Composed:
+    """The model's numbers stand in it, as in its index: only then does the planner see that they fit."""
     distance = sql.SQL("(e.embedding::halfvec({0})) <#> %(vector)s::halfvec({0})").format(
         sql.Literal(model.dimensions)
     )
-    statement = sql.SQL(
+    return sql.SQL(
         """SELECT doc, -distance FROM (
                SELECT d.doc, {distance} AS distance FROM artifact_embedding e
                CROSS JOIN LATERAL (
@@ -222,48 +243,6 @@ def nearest(
                  AND get_bit(%(members)s::bytea, d.doc) = 1
                ORDER BY {distance} LIMIT %(limit)s) near ORDER BY distance, doc"""
     ).format(distance=distance, model=sql.Literal(model.model_pk))
-    with steered(connection, _PLAN | {"hnsw.ef_search": str(ef_search)}):
-        rows = connection.execute(
-            statement,
-            {
-                "vector": _text(vector),
-                "lineage": view.lineage_id,
-                "handed_out": view.handed_out,
-                "members": members.tobytes(),
-                "limit": limit,
-            },
-            binary=True,
-        ).fetchall()
-    return [(int(doc), float(similarity)) for doc, similarity in rows]
-
-
-def scan(
-    connection: psycopg.Connection[Any],
-    view: SearchView,
-    model: ModelRow,
-    vector: Vectors,
-    *,
-    members: Bits,
-    limit: int,
-) -> list[tuple[int, float]]:
-    """The nearest documents among `members` with their inner product, best first; exact, reads them all."""
-    rows = connection.execute(
-        """SELECT d.doc, -(e.embedding <#> %(vector)s::halfvec) AS similarity FROM search_document d
-           JOIN artifact_embedding e ON e.model_pk = %(model)s AND e.text_pk = d.text_pk
-           WHERE d.lineage_id = %(lineage)s AND d.doc < %(handed_out)s
-             AND get_bit(%(members)s::bytea, d.doc) = 1
-           ORDER BY 2 DESC, 1 LIMIT %(limit)s""",
-        {
-            "vector": _text(vector),
-            "model": model.model_pk,
-            "lineage": view.lineage_id,
-            "handed_out": view.handed_out,
-            "members": members.tobytes(),
-            "limit": limit,
-        },
-        binary=True,
-    ).fetchall()
-    return [(int(doc), float(similarity)) for doc, similarity in rows]
 
 
 def similarities(
@@ -273,27 +252,48 @@ def similarities(
     vector: Vectors,
     *,
     docs: Sequence[int],
-    limit: int | None = None,
 ) -> list[tuple[int, float]]:
     """Inner products of the named documents, best first; exact."""
     if not len(docs):
         return []
-    rows = connection.execute(
-        """SELECT d.doc, -(e.embedding <#> %(vector)s::halfvec) AS similarity
-           FROM unnest(%(docs)s::int4[]) AS w (doc)
-           JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
-           JOIN artifact_embedding e ON e.model_pk = %(model)s AND e.text_pk = d.text_pk
-           ORDER BY 2 DESC, 1 LIMIT %(limit)s""",
-        {
-            "vector": _text(vector),
-            "model": model.model_pk,
-            "lineage": view.lineage_id,
-            "docs": list(docs),
-            "limit": len(docs) if limit is None else limit,
-        },
-        binary=True,
-    ).fetchall()
+    with steered(connection):
+        rows = connection.execute(
+            """SELECT d.doc, -(e.embedding <#> %(vector)s::halfvec) AS similarity
+               FROM unnest(%(docs)s::int4[]) AS w (doc)
+               JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
+               JOIN artifact_embedding e ON e.model_pk = %(model)s AND e.text_pk = d.text_pk
+               ORDER BY 2 DESC, 1""",
+            {
+                "vector": _text(vector),
+                "model": model.model_pk,
+                "lineage": view.lineage_id,
+                "docs": integers(docs),
+            },
+            prepare=True,
+            binary=True,
+        ).fetchall()
     return [(int(doc), float(similarity)) for doc, similarity in rows]
+
+
+def nearest_texts(
+    connection: psycopg.Connection[Any],
+    model: ModelRow,
+    vector: Vectors,
+    *,
+    texts: npt.NDArray[np.int64],
+    limit: int,
+) -> list[tuple[int, float]]:
+    """The nearest of the texts with these numbers (rising), with their inner product; exact, reads them all."""
+    with steered(connection):
+        rows = connection.execute(
+            """SELECT text_pk, -(embedding <#> %(vector)s::halfvec) AS similarity FROM artifact_embedding
+               WHERE model_pk = %(model)s AND text_pk = ANY(%(texts)s::int8[])
+               ORDER BY 2 DESC, 1 LIMIT %(limit)s""",
+            {"vector": _text(vector), "model": model.model_pk, "texts": integers(texts), "limit": limit},
+            prepare=True,
+            binary=True,
+        ).fetchall()
+    return [(int(text), float(similarity)) for text, similarity in rows]
 
 
 def of_documents(
