@@ -811,6 +811,8 @@ CREATE INDEX artifact_shared_key_idx ON public.artifact USING btree (logical_key
 
 CREATE INDEX fact_key_parse_idx ON public.fact_key USING btree (parse_id);
 
+CREATE INDEX fact_key_parse_idx ON public.fact_key USING btree (parse_id);
+
 CREATE INDEX grounding_location_path_idx ON public.grounding_location USING btree (lineage_id, path_id);
 
 CREATE INDEX lineage_repository_idx ON public.lineage USING btree (repository_id, recipe_id);
@@ -835,9 +837,13 @@ CREATE INDEX snapshot_file_blob_idx ON public.snapshot_file USING btree (blob_id
 
 CREATE INDEX snapshot_file_gap_idx ON public.snapshot_file USING btree (lineage_id) WHERE (status = 'gap'::text);
 
+CREATE INDEX snapshot_file_gap_idx ON public.snapshot_file USING btree (lineage_id) WHERE (status = 'gap'::text);
+
 CREATE INDEX snapshot_file_parse_idx ON public.snapshot_file USING btree (parse_id);
 
 CREATE INDEX snapshot_file_path_idx ON public.snapshot_file USING btree (path_id);
+
+CREATE INDEX snapshot_file_to_idx ON public.snapshot_file USING btree (lineage_id, to_ord) WHERE (to_ord < 2147483647);
 
 CREATE INDEX snapshot_file_to_idx ON public.snapshot_file USING btree (lineage_id, to_ord) WHERE (to_ord < 2147483647);
 

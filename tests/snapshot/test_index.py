@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from kb.errors import NotFoundError, RepositoryError, UsageError
+from kb.snapshot.backfill import BackfillRequest, backfill
 from kb.snapshot.index import index_repository
 from kb.snapshot.requests import IndexRequest
+from kb.snapshot.watch import WatchRequest, watch
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts, count, index, keys_of, state_of
 from tests.snapshot.conftest import BILLING, ORDERS
@@ -147,6 +149,29 @@ def test_a_bare_clone_gives_the_same_ids(parts: TestParts, shop: GitRepo, tmp_pa
     index(parts, shop.bare_clone(tmp_path / "bare.git"))
     assert state_of(parts.database, report.sha) == first
     assert count(parts.database, "repository") == 2
+
+
+@pytest.mark.parametrize("command", ["index", "backfill", "watch"])
+def test_a_url_without_the_commit_leaves_no_mirror_that_nothing_lists(
+    parts: TestParts, shop: GitRepo, command: str
+) -> None:
+    url = shop.folder.as_uri()
+
+    def run(rev: str) -> None:
+        if command == "index":
+            index_repository(parts, IndexRequest(repo=url, commitish=rev, jobs=1))
+        elif command == "backfill":
+            backfill(parts, BackfillRequest(url, since=rev), lambda *_: None)
+        else:
+            next(watch(parts, WatchRequest(url, branch=rev, once=True, jobs=1), lambda _: None))
+
+    with pytest.raises(NotFoundError):
+        run("nosuch")
+    assert not [path for path in (parts.home / "mirrors").iterdir() if path.is_dir()]
+    run("main")
+    with pytest.raises(NotFoundError):
+        run("nosuch")
+    assert [path for path in (parts.home / "mirrors").iterdir() if path.is_dir()]
 
 
 def test_a_url_is_kept_as_a_mirror(parts: TestParts, shop: GitRepo) -> None:

@@ -21,6 +21,8 @@ from typing import NamedTuple, Protocol
 _SOURCE_FOLDERS = frozenset({"src", "lib", "python"})
 _BUILD_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _PROJECT_FILES = (*_BUILD_FILES, "requirements.txt", "Pipfile", "manage.py")
+ROOT_FILES = (*_PROJECT_FILES, "__init__.py", "__init__.pyi")
+"""What is looked for in each folder above a module to find where its dotted name starts."""
 _CONTAINERS = frozenset(
     {
         "api", "app", "apps", "backend", "bench", "benchmark", "benchmarks", "bin", "ci", "code",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kb.git.repository import Repository
 from kb.snapshot.index import index_repository
+from kb.snapshot.repositories import no_stray_mirror
 from kb.snapshot.requests import IndexReport, IndexRequest
 from kb.store.parts import Parts
 
@@ -48,10 +49,11 @@ def backfill(
     Raises:
         RepositoryError, NotFoundError: the repository, or one of the two commits, cannot be read.
     """
-    repository = Repository.open(request.repo, parts.home)
-    until = repository.resolve(request.until)
-    since = repository.resolve(request.since)
-    history = [since, *repository.log(until.sha, since.sha, first_parent=request.first_parent)]
+    with no_stray_mirror(parts, request.repo):
+        repository = Repository.open(request.repo, parts.home)
+        until = repository.resolve(request.until)
+        since = repository.resolve(request.since)
+        history = [since, *repository.log(until.sha, since.sha, first_parent=request.first_parent)]
     chosen = [commit for number, commit in enumerate(history) if number % request.every == 0]
     if chosen[-1] != history[-1]:
         chosen.append(history[-1])

@@ -113,7 +113,7 @@ def _apply(run: Run, difference: Difference) -> None:
     )
     reader = LineageFacts(connection, lineage_id, ordinal, versions)
     after = StoredFacts(reader, preload=False)
-    before.look_up(difference.paths)
+    before.prefetch_rows(difference.paths)
     parsed_before = {path for path in difference.paths if before.dialect(path) is not None}
     counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
         manifest.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
@@ -128,11 +128,13 @@ def _apply(run: Run, difference: Difference) -> None:
     )
     counts = counts.plus(manifest.count_files(connection, lineage_id, ordinal, difference.paths))
     faults.point("files_stored")
-    after.look_up(difference.paths)
+    after.prefetch_rows(difference.paths)
     homes = _homes_to_link(run, difference, before, after)
     many = len(homes) * _QUESTIONS > difference.tip.files
     before_links = links.held(connection, _replaced(run, homes, parsed_before, before, after), lineage_id)
-    linked = _link(run, homes, StoredFacts(reader, preload=True) if many else after)
+    state = StoredFacts(reader, preload=True) if many else after
+    state.foresee(before_links.lookups)
+    linked = _link(run, homes, state)
     run.linked_files = len({one.path for one in linked})
     run.linked_homes = len(linked)
     renamings = collisions.settle_linked(connection, linked, before_links)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 
-from kb.extract.layout import FORMS, may_be_python, stem_of
+from kb.extract.answers import SEPARATOR
+from kb.extract.layout import FORMS, ROOT_FILES, may_be_python, stem_of
+from kb.model.artifacts import LookupRow
 from kb.model.spans import FactRow, SpanKey
 from kb.store.facts import FileAt, LineageFacts
 from kb.store.keys import stored_key
@@ -35,6 +38,8 @@ class StoredFacts:
         self._children: dict[str, set[str]] = {}
         self._by_name: dict[str, list[str]] = {}
         self._folders: dict[str, bool] = {}
+        self._listed: dict[str, list[str]] = {}
+        self._ending: dict[str, list[str]] = {}
         self._raw: dict[tuple[int, str], tuple[bytes, bytes] | None] = {}
         self._decoded: OrderedDict[str, tuple[ModuleFacts, list[SpanKey]]] = OrderedDict()
         self._with_key: dict[tuple[str, str], list[str]] = {}
@@ -49,7 +54,7 @@ class StoredFacts:
             self._by_name.setdefault(_last_name(file.path), []).append(file.path)
             self._add_to_folder(file.path)
         if self._facts.bytes_of(MODULE_SOURCE) <= PRELOAD_BYTES:
-            self._fetch(MODULE_SOURCE, [file.parse_id for file in self._files.values() if file])
+            self._fetch((file.parse_id, MODULE_SOURCE) for file in self._files.values() if file)
 
     def _add_to_folder(self, path: str) -> None:
         folder, _, name = path.rpartition("/")
@@ -61,21 +66,95 @@ class StoredFacts:
             name += "/"
         self._children[folder].add(name)
 
-    def _fetch(self, source: str, parse_ids: Iterable[int | None]) -> None:
-        wanted = [
-            parse_id for parse_id in parse_ids if parse_id is not None and (parse_id, source) not in self._raw
-        ]
-        if wanted:
-            found = self._facts.facts(wanted, source)
-            for parse_id in wanted:
-                self._raw[parse_id, source] = found.get(parse_id)
+    def _fetch(self, wanted: Iterable[tuple[int | None, str]]) -> None:
+        """Reads the rows of these (parse id, source), each source's at once with the others'."""
+        missing = {
+            (parse_id, source)
+            for parse_id, source in wanted
+            if parse_id is not None and (parse_id, source) not in self._raw
+        }
+        if missing:
+            self._raw |= dict.fromkeys(missing)
+            self._raw |= self._facts.facts(
+                {parse_id for parse_id, _ in missing}, {source for _, source in missing}
+            )
 
     def prefetch(self, paths: Collection[str], sources: Iterable[str]) -> None:
-        """Reads the fact rows of some files in a few queries, before they are asked for one by one."""
+        """Reads the fact rows of some files in one query, before they are asked for one by one."""
         self.look_up(paths)
-        parse_ids = [file.parse_id for path in paths if (file := self.file(path)) is not None]
-        for source in sources:
-            self._fetch(source, parse_ids)
+        wanted = list(sources)
+        self._fetch(
+            (file.parse_id, source)
+            for path in paths
+            if (file := self.file(path)) is not None
+            for source in wanted
+        )
+
+    def prefetch_rows(self, paths: Collection[str]) -> None:
+        """As `prefetch`, for the `fact_rows` of as many files as are kept."""
+        self.look_up(paths)
+        parses = {
+            path: file.parse_id
+            for path in islice(paths, _ROWS)
+            if (file := self.file(path)) is not None and file.parse_id is not None
+        }
+        rows = self._facts.rows_of(parses.values())
+        for path, parse_id in parses.items():
+            self._keep_rows(path, parse_id, rows[parse_id])
+
+    def _keep_rows(self, path: str, parse_id: int, rows: list[FactRow]) -> None:
+        if len(self._rows) < _ROWS:
+            self._rows[path] = rows
+            self._raw |= {(parse_id, row.source): (row.payload, row.spans) for row in rows}
+
+    def foresee(self, lookups: Iterable[LookupRow]) -> None:
+        """Reads what these look-ups ask in a few queries, before it is asked one by one.
+
+        What linking a file asked last time it mostly asks again.
+        """
+        paths: set[str] = set()
+        rows: dict[str, set[str]] = defaultdict(set)
+        suffixes: set[str] = set()
+        keys: set[tuple[str, str]] = set()
+        inverse: set[tuple[str, str]] = set()
+        for _, _, kind, key, _ in lookups:
+            first, _, second = key.partition(SEPARATOR)
+            if kind in ("inverse", "carried"):
+                keys.add((first, second))
+                if kind == "inverse":
+                    inverse.add((first, second))
+            elif kind == "fact":
+                rows[second].add(first)
+            elif kind in ("exists", "layout"):
+                paths.add(first)
+            elif kind == "module":
+                paths.update(first + form for form in FORMS)
+            elif kind == "defining":
+                suffixes.update(first + form for form in FORMS)
+            elif kind != "modules":
+                rows[MODULE_SOURCE].add(first)
+        self._foresee_keys(keys, inverse, rows)
+        self._foresee_suffixes(suffixes)
+        self.look_up(paths.union(*rows.values()))
+        self._fetch(
+            (file.parse_id, source)
+            for source, carriers in rows.items()
+            for path in carriers
+            if (file := self.file(path)) is not None
+        )
+
+    def _foresee_keys(
+        self, keys: set[tuple[str, str]], inverse: set[tuple[str, str]], rows: dict[str, set[str]]
+    ) -> None:
+        """Who carries the keys; adds the rows that are part of the answer where it is an inverse one."""
+        if not self._complete:
+            self._with_key |= self._facts.paths_with_keys(keys - self._with_key.keys())
+        for source, key in inverse:
+            rows[source].update(self.paths_with_key(source, key))
+
+    def _foresee_suffixes(self, suffixes: set[str]) -> None:
+        if not self._complete:
+            self._ending |= self._facts.paths_ending_each(suffixes - self._ending.keys())
 
     def forget(self, source: str) -> None:
         """Drops what was read of a fact source that is not asked across files."""
@@ -91,13 +170,8 @@ class StoredFacts:
         """Reads which of the paths there are files at, in one query, before they are asked for one by one."""
         if self._complete:
             return
-        # Whoever asks for one form of a module asks for the others next.
-        asked = {
-            form
-            for path in paths
-            for form in (path, *(stem_of(path) + end for end in FORMS if may_be_python(path)))
-            if form not in self._files
-        }
+        # Whoever asks for one form of a module asks for the others next, and for the packages it is in.
+        asked = {form for path in paths for form in _forms(path) if form not in self._files}
         if asked:
             self._files |= dict.fromkeys(asked)
             self._files |= {file.path: file for file in self._facts.files_at(asked)}
@@ -118,12 +192,16 @@ class StoredFacts:
         """Names directly below `folder`, sorted; folders end with a slash."""
         if self._complete:
             return sorted(self._children.get(folder, ()))
-        return self._facts.children(folder)
+        if folder not in self._listed:
+            self._listed[folder] = self._facts.children(folder)
+        return self._listed[folder]
 
     def paths_ending(self, suffix: str) -> list[str]:
         """Paths that are `suffix` or end with `/` and `suffix`, sorted."""
         if not self._complete:
-            return self._facts.paths_ending(suffix)
+            if suffix not in self._ending:
+                self._ending[suffix] = self._facts.paths_ending(suffix)
+            return self._ending[suffix]
         end = "/" + suffix
         same_name = self._by_name.get(_last_name(suffix), ())
         return [path for path in same_name if path == suffix or path.endswith(end)]
@@ -138,7 +216,7 @@ class StoredFacts:
         file = self.file(path)
         if file is None or file.parse_id is None:
             return None
-        self._fetch(source, [file.parse_id])
+        self._fetch([(file.parse_id, source)])
         return self._raw[file.parse_id, source]
 
     def fact_rows(self, path: str) -> list[FactRow]:
@@ -148,10 +226,8 @@ class StoredFacts:
             return []
         rows = self._rows.get(path)
         if rows is None:
-            rows = self._facts.rows_of(file.parse_id)
-            if len(self._rows) < _ROWS:
-                self._rows[path] = rows
-                self._raw |= {(file.parse_id, row.source): (row.payload, row.spans) for row in rows}
+            rows = self._facts.rows_of([file.parse_id])[file.parse_id]
+            self._keep_rows(path, file.parse_id, rows)
         return rows
 
     def module_facts(self, path: str) -> tuple[ModuleFacts, list[SpanKey]] | None:
@@ -180,6 +256,16 @@ class StoredFacts:
         if (source, key) not in self._with_key:
             self._with_key[source, key] = self._facts.paths_with_key(source, key)
         return self._with_key[source, key]
+
+
+def _forms(path: str) -> Iterator[str]:
+    yield path
+    if may_be_python(path):
+        yield from (stem_of(path) + end for end in FORMS)
+        folder = path.rpartition("/")[0]
+        while folder:
+            yield from (f"{folder}/{name}" for name in ROOT_FILES)
+            folder = folder.rpartition("/")[0]
 
 
 def _last_name(path: str) -> str:

@@ -15,14 +15,22 @@ from kb.snapshot import faults
 from kb.snapshot.build import build
 from kb.snapshot.extend import extend
 from kb.snapshot.recipe import Recipe
+from kb.snapshot.repositories import no_stray_mirror
 from kb.snapshot.requests import GapRow, IndexReport, IndexRequest, Progress, silent
 from kb.snapshot.run import Run
 from kb.snapshot.scope import scope_at
 from kb.store import gaps, locks, manifest
 from kb.store.catalog import SnapshotRow, put_recipe, put_repository
 from kb.store.database import Connection
+from kb.store.facts import drop_past_facts
 from kb.store.parts import Parts
 from kb.store.search.index import catch_up
+
+_MOST_LOOKED_AT = 20_000
+"""Files of a work tree that are looked at for uncommitted changes; about 15 microseconds each."""
+_NOT_LOOKED_AT = (
+    f"more than {_MOST_LOOKED_AT:,} files: uncommitted changes in the working tree were not looked for"
+)
 
 
 def index_repository(parts: Parts, request: IndexRequest, progress: Progress = silent) -> IndexReport:
@@ -34,7 +42,7 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         IntegrityError: an invariant does not hold; nothing was sealed.
     """
     started = time.monotonic()
-    with parts.database.writer() as connection:
+    with no_stray_mirror(parts, request.repo), parts.database.writer() as connection:
         connection.autocommit = True  # every transaction is explicit
         with locks.writing(connection):
             # Also the objects of a work tree are written while no collector runs.
@@ -48,7 +56,11 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
                 snapshot, incremental = sealed, False
             else:
                 snapshot, incremental = _make(run, full=request.full, replacing=sealed is not None)
+                with locks.alone(connection) as alone:
+                    if alone:  # else the next run does it, or `kb gc`
+                        drop_past_facts(connection, snapshot.lineage_id, snapshot.ordinal)
             gap_rows = gaps.gaps_at(connection, snapshot.lineage_id, snapshot.ordinal)
+            dirty = _not_indexed(repository, commit, snapshot, request)
             if request.search:
                 _make_searchable(connection, snapshot, progress)
     return IndexReport(
@@ -64,9 +76,9 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         artifacts=snapshot.artifacts,
         gap_count=snapshot.gaps,
         gaps=[GapRow(*gap) for gap in gap_rows],
-        dirty=_not_indexed(repository, commit) if request.report_dirty and not request.worktree else [],
+        dirty=dirty or [],
         seconds=round(time.monotonic() - started, 1),
-        notices=notices,
+        notices=notices if dirty is not None else [*notices, _NOT_LOOKED_AT],
         incremental=incremental,
         parsed_blobs=run.parsed_blobs,
         linked_files=run.linked_files,
@@ -163,8 +175,18 @@ def _flag_roots(roots: tuple[str, ...]) -> tuple[str, ...]:
     return clean
 
 
-def _not_indexed(repository: Repository, commit: CommitInfo) -> list[str]:
-    """Changes of the working tree that the commit does not have, where it is checked out at it."""
+def _not_indexed(
+    repository: Repository, commit: CommitInfo, snapshot: SnapshotRow, request: IndexRequest
+) -> list[str] | None:
+    """Changes of the working tree that the commit does not have, where it is checked out at it.
+
+    None where they were not looked for: that takes a look at every file, which a commit must not cost
+    in a large repository.
+    """
+    if not request.report_dirty or request.worktree:
+        return []
     if repository.is_bare or repository.head().sha != commit.sha:
         return []
+    if snapshot.files + snapshot.excluded > _MOST_LOOKED_AT:
+        return None
     return [f"{file.what}: {file.path}" for file in repository.dirty()]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-from kb.errors import NotFoundError
+from kb.errors import NotFoundError, RepositoryError, UsageError
 from kb.git.mirror import mirror_path
-from kb.git.urls import parse_url
+from kb.git.urls import looks_remote, parse_url
 from kb.store import locks
 from kb.store.catalog import RepositoryRow, find_repository, rename_repository, repositories
 from kb.store.collect import remove_repository
@@ -43,3 +45,29 @@ def remove(parts: Parts, name: str) -> RepositoryRow:
     if row.is_remote:
         shutil.rmtree(mirror_path(parts.home, parse_url(row.location)), ignore_errors=True)
     return row
+
+
+@contextmanager
+def no_stray_mirror(parts: Parts, where: str) -> Iterator[None]:
+    """Takes the mirror of a URL away again where the block fails before the repository is registered.
+
+    Nothing would list it. A mirror that another process may be about to register stays.
+    """
+    try:
+        yield
+    except (NotFoundError, RepositoryError, UsageError):
+        if looks_remote(where):
+            _discard_mirror(parts, where)
+        raise
+
+
+def _discard_mirror(parts: Parts, where: str) -> None:
+    with suppress(UsageError):  # raised where it is no URL that kb would have fetched
+        url = parse_url(where)
+        mirror = mirror_path(parts.home, url)
+        if mirror.is_dir():
+            with parts.database.writer() as connection:
+                connection.autocommit = True
+                with locks.alone(connection) as alone:
+                    if alone and find_repository(connection, location=url.location) is None:
+                        shutil.rmtree(mirror, ignore_errors=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kb.errors import DatabaseError, NotFoundError, RepositoryError
 from kb.git.repository import Repository
 from kb.snapshot.index import index_repository
+from kb.snapshot.repositories import no_stray_mirror
 from kb.snapshot.requests import IndexReport, IndexRequest
 from kb.store.parts import Parts
 
@@ -51,8 +52,9 @@ def watch(parts: Parts, request: WatchRequest, pause: Callable[[float], None]) -
     trouble: str | None = None
     while True:
         try:
-            repository = Repository.open(request.repo, parts.home)
-            commit = repository.resolve(request.branch or "HEAD")
+            with no_stray_mirror(parts, request.repo):
+                repository = Repository.open(request.repo, parts.home)
+                commit = repository.resolve(request.branch or "HEAD")
             if commit.sha != last:
                 report = index_repository(
                     parts,

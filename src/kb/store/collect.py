@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from kb.store.facts import FACTLESS
 from kb.store.manifest import drop_lineage
 
 _UNREACHED: tuple[tuple[LiteralString, LiteralString], ...] = (
@@ -59,7 +60,14 @@ _UNREACHED: tuple[tuple[LiteralString, LiteralString], ...] = (
             f"""DELETE FROM {table} x WHERE NOT EXISTS
                 (SELECT FROM snapshot_file f WHERE f.parse_id = x.parse_id)""",
         )
-        for table in ("fact_key", "fact", "fact_coverage", "gap", "span_occurrence", "parse")
+        for table in ("gap", "span_occurrence")
+    ),
+    # Facts are for linking, and only tips are linked from.
+    *((table, f"DELETE FROM {table} x WHERE {FACTLESS}") for table in ("fact_key", "fact", "fact_coverage")),
+    (
+        "parse",
+        """DELETE FROM parse x WHERE NOT EXISTS
+           (SELECT FROM snapshot_file f WHERE f.parse_id = x.parse_id)""",
     ),
     (
         "code_span",

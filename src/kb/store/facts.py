@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, LiteralString, NamedTuple
 
 import psycopg
+from psycopg import sql
 
 from kb.model.spans import FactRow
 from kb.store.keys import stored_key
+from kb.store.staging import OPEN
 
 _AT: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
 
@@ -89,14 +91,21 @@ class LineageFacts:
         ).fetchall()
         return [str(row[0]) for row in rows]
 
-    def facts(self, parse_ids: Iterable[int], source: str) -> dict[int, tuple[bytes, bytes]]:
-        """Each parse id with (payload, span table) of the fact rows of `source` that exist."""
+    def facts(
+        self, parse_ids: Iterable[int], sources: Iterable[str]
+    ) -> dict[tuple[int, str], tuple[bytes, bytes]]:
+        """(parse id, source) with (payload, span table) of the fact rows that exist."""
+        wanted = [(source, self._versions.get(source, 0)) for source in sources]
         rows = self._connection.execute(
-            """SELECT parse_id, payload, spans FROM fact
-               WHERE parse_id = ANY(%s::int8[]) AND source = %s AND version = %s""",
-            (list(parse_ids), source, self._versions.get(source, 0)),
+            """SELECT t.parse_id, t.source, t.payload, t.spans
+               FROM unnest(%s::text[], %s::int4[]) AS w (source, version), unnest(%s::int8[]) AS q (parse_id)
+               JOIN fact t USING (parse_id) WHERE t.source = w.source AND t.version = w.version""",
+            ([source for source, _ in wanted], [version for _, version in wanted], list(parse_ids)),
         ).fetchall()
-        return {int(parse_id): (bytes(payload), bytes(spans)) for parse_id, payload, spans in rows}
+        return {
+            (int(parse_id), str(source)): (bytes(payload), bytes(spans))
+            for parse_id, source, payload, spans in rows
+        }
 
     def bytes_of(self, source: str) -> int:
         """How many bytes the fact rows of `source` hold together: what preloading them would take."""
@@ -121,6 +130,28 @@ class LineageFacts:
             {**self._at, "source": source, "version": self._versions.get(source, 0), "key": stored_key(key)},
         ).fetchall()
         return [str(row[0]) for row in rows]
+
+    def paths_with_keys(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+        """`paths_with_key` of many (source, key) at once; each of them is in the answer."""
+        pairs = sorted(set(wanted))
+        rows = self._connection.execute(
+            f"""SELECT q.number, p.path
+                FROM unnest(%(sources)s::text[], %(versions)s::int4[], %(keys)s::text[])
+                     WITH ORDINALITY AS q (source, version, key, number)
+                JOIN fact_key k ON k.source = q.source AND k.version = q.version AND k.key = q.key
+                JOIN snapshot_file f USING (parse_id) JOIN path p USING (path_id)
+                WHERE f.status = 'parsed' AND {_AT} ORDER BY q.number, p.path""",
+            {
+                **self._at,
+                "sources": [source for source, _ in pairs],
+                "versions": [self._versions.get(source, 0) for source, _ in pairs],
+                "keys": [stored_key(key) for _, key in pairs],
+            },
+        ).fetchall()
+        found: dict[tuple[str, str], list[str]] = {pair: [] for pair in pairs}
+        for number, path in rows:
+            found[pairs[number - 1]].append(str(path))
+        return found
 
     def keys(self, source: str, most: int) -> dict[str, list[str]] | None:
         """Every stored key of a source with the paths that carry it, sorted; None where there are more rows
@@ -151,20 +182,49 @@ class LineageFacts:
         ).fetchall()
         return [str(row[0]) for row in rows]
 
-    def rows_of(self, parse_id: int) -> list[FactRow]:
-        """Every fact row of one parse in the versions of the recipe, with its inverse keys."""
+    def paths_ending_each(self, suffixes: Iterable[str]) -> dict[str, list[str]]:
+        """`paths_ending` of many suffixes at once; each of them is in the answer."""
+        wanted = sorted(set(suffixes))
+        turned = [suffix[::-1] + "/" for suffix in wanted]
         rows = self._connection.execute(
-            """SELECT t.source, t.version, t.spans, t.payload,
+            f"""WITH q AS MATERIALIZED (
+                    SELECT * FROM unnest(%(suffixes)s::text[], %(turned)s::text[], %(limits)s::text[])
+                                  AS q (suffix, turned, upto)),
+                found AS (
+                    SELECT q.suffix, p.path_id, p.path FROM q JOIN path p ON p.path = q.suffix
+                    UNION ALL
+                    SELECT q.suffix, p.path_id, p.path FROM q
+                    JOIN path p ON reverse(p.path) COLLATE "C" >= q.turned COLLATE "C"
+                     AND reverse(p.path) COLLATE "C" < q.upto COLLATE "C")
+                SELECT found.suffix, found.path FROM found JOIN snapshot_file f USING (path_id)
+                WHERE {_AT} ORDER BY 1, 2""",
+            {
+                **self._at,
+                "suffixes": wanted,
+                "turned": turned,
+                "limits": [text[:-1] + "0" for text in turned],
+            },
+        ).fetchall()
+        found: dict[str, list[str]] = {suffix: [] for suffix in wanted}
+        for suffix, path in rows:
+            found[str(suffix)].append(str(path))
+        return found
+
+    def rows_of(self, parse_ids: Iterable[int]) -> dict[int, list[FactRow]]:
+        """Every fact row of some parses in the versions of the recipe, with its inverse keys."""
+        wanted = list(parse_ids)
+        rows = self._connection.execute(
+            """SELECT t.parse_id, t.source, t.version, t.spans, t.payload,
                       array(SELECT key FROM fact_key k WHERE k.parse_id = t.parse_id
                             AND k.source = t.source AND k.version = t.version ORDER BY key)
-               FROM fact t WHERE t.parse_id = %s ORDER BY 1, 2""",
-            (parse_id,),
+               FROM fact t WHERE t.parse_id = ANY(%s::int8[]) ORDER BY 1, 2, 3""",
+            (wanted,),
         ).fetchall()
-        return [
-            FactRow(source, version, bytes(spans), bytes(payload), tuple(keys))
-            for source, version, spans, payload, keys in rows
-            if self._versions.get(source) == version
-        ]
+        found: dict[int, list[FactRow]] = {parse_id: [] for parse_id in wanted}
+        for parse_id, source, version, spans, payload, keys in rows:
+            if self._versions.get(source) == version:
+                found[parse_id].append(FactRow(source, version, bytes(spans), bytes(payload), tuple(keys)))
+        return found
 
 
 def homes_asking(
@@ -186,3 +246,34 @@ def homes_asking(
         (kinds, keys, digests, lineage_id),
     ).fetchall()
     return {(str(path), str(extractor)) for path, extractor in rows}
+
+
+FACTS_KEPT = 20
+"""For so many snapshots after its file changed a blob's facts stay: reverts and branches come back to it."""
+
+FACTLESS: LiteralString = f"""NOT EXISTS (
+    SELECT FROM snapshot_file o JOIN lineage l USING (lineage_id)
+    WHERE o.parse_id = x.parse_id AND o.to_ord > l.tip_ordinal - {FACTS_KEPT})"""
+"""Of a row `x`: no lineage's tip holds its parse, nor has one held it lately, so nothing will be linked by it."""
+
+
+def drop_past_facts(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> None:
+    """Erases facts that were of the lineage's tip `FACTS_KEPT` snapshots ago, and are of no tip any more.
+
+    Should one of these blobs come back it is parsed again. The caller is alone (`locks.alone`): whoever
+    was told that a parse is complete would miss its facts.
+    """
+    with connection.transaction():
+        rows = connection.execute(
+            f"""SELECT DISTINCT x.parse_id FROM snapshot_file x
+                WHERE x.lineage_id = %s AND x.to_ord BETWEEN %s AND %s AND x.to_ord < {OPEN}
+                  AND x.parse_id IS NOT NULL AND {FACTLESS}""",
+            # Somebody else may have been writing the last few times.
+            (lineage_id, ordinal - 2 * FACTS_KEPT, ordinal - FACTS_KEPT),
+        ).fetchall()
+        parses = [int(row[0]) for row in rows]
+        for table in ("fact_key", "fact", "fact_coverage"):
+            connection.execute(
+                sql.SQL("DELETE FROM {} WHERE parse_id = ANY(%s::int8[])").format(sql.Identifier(table)),
+                (parses,),
+            )

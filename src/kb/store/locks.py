@@ -42,6 +42,21 @@ def collecting(connection: psycopg.Connection[Any]) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s)", (_COLLECT,))
 
 
+@contextmanager
+def alone(connection: psycopg.Connection[Any]) -> Iterator[bool]:
+    """Holds the collector's lock for the block if nobody else writes or collects now; whether it does.
+
+    Waits for nobody. The connection is in autocommit mode, and may hold the writers' lock itself.
+    """
+    row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_COLLECT,)).fetchone()
+    got = row is not None and bool(row[0])
+    try:
+        yield got
+    finally:
+        if got and _usable(connection):
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_COLLECT,))
+
+
 def _usable(connection: psycopg.Connection[Any]) -> bool:
     """Whether a statement can still be sent; where not, the server frees the session's locks itself."""
     return not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE

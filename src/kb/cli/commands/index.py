@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kb.cli.options import db_url_option, json_option
 from kb.cli.output import print_document, print_lines
@@ -77,7 +78,8 @@ def command(
     REPO is a path (a worktree, or bare) or a URL (https, ssh, git, file).
 
     Reads the commit's blobs, the working tree only with --worktree, and never runs the repository's
-    code. A commit that is sealed already under the same settings is left as it is.
+    code. A commit that is sealed already under the same settings is left as it is. Without --sha it
+    says which uncommitted changes are not indexed.
     """
     from kb.cli.progress import TerminalProgress
     from kb.config import load_settings
@@ -97,6 +99,8 @@ def command(
         worktree=worktree,
         search=not no_search,
         max_blob_bytes=settings.max_blob_bytes,
+        # Whoever names a commit does not ask about the working tree, which takes a look at every file.
+        report_dirty=ctx.get_parameter_source("commitish") is ParameterSource.DEFAULT,
     )
     with TerminalProgress() as progress, _opened(settings, progress) as app:
         report = index_repository(app, request, progress)
