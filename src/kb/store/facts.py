@@ -81,15 +81,30 @@ class LineageFacts:
     def children(self, folder: str) -> list[str]:
         """Names directly below `folder` ("" for the top): files as they are, folders with a slash."""
         prefix = f"{folder}/" if folder else ""
+        # From each name to the first path beyond all that begins with it: what lies below is not read.
+        first: LiteralString = f"""
+            SELECT p.path FROM path p JOIN snapshot_file f USING (path_id)
+            WHERE p.path >= %(prefix)s AND p.path < %(limit)s AND {_AT} ORDER BY p.path LIMIT 1"""
         rows = self._connection.execute(
-            f"""SELECT DISTINCT split_part(rest, '/', 1) || CASE WHEN rest LIKE '%%/%%' THEN '/' ELSE '' END
-                FROM (SELECT substr(p.path, length(%(prefix)s) + 1) AS rest
-                      FROM path p JOIN snapshot_file f USING (path_id)
-                      WHERE starts_with(p.path, %(prefix)s) AND {_AT}) AS below
-                ORDER BY 1""",
-            {**self._at, "prefix": prefix},
+            f"""WITH RECURSIVE found (path) AS (
+                    ({first})
+                    UNION ALL
+                    SELECT ({first.replace("%(prefix)s", "n.beyond")}) FROM found,
+                    LATERAL (SELECT CASE WHEN strpos(substr(found.path, %(skip)s), '/') > 0
+                        THEN %(prefix)s || split_part(substr(found.path, %(skip)s), '/', 1) || '0'
+                        ELSE found.path || chr(1) END COLLATE "C" AS beyond) n
+                    WHERE found.path IS NOT NULL)
+                SELECT split_part(substr(path, %(skip)s), '/', 1)
+                       || CASE WHEN strpos(substr(path, %(skip)s), '/') > 0 THEN '/' ELSE '' END
+                FROM found WHERE path IS NOT NULL""",
+            {
+                **self._at,
+                "prefix": prefix,
+                "limit": f"{folder}0" if folder else "\U0010ffff",
+                "skip": len(prefix) + 1,
+            },
         ).fetchall()
-        return [str(row[0]) for row in rows]
+        return sorted(str(row[0]) for row in rows)
 
     def facts(
         self, parse_ids: Iterable[int], sources: Iterable[str]
