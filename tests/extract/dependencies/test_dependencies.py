@@ -213,3 +213,73 @@ def test_a_broken_manifest_is_an_artifact_that_says_so():
 )
 def test_requirement_strings_are_read(text, wanted):
     assert parse_requirement(text) == wanted
+
+
+def test_what_a_compiled_file_has_for_another_distribution_is_locked():
+    found = knowledge(
+        {
+            "requirements.in": "httpx\n",
+            "requirements.txt": (
+                "certifi==1.0\n    # via\n    #   httpcore\n    #   httpx\nhttpx==2.0  # via -r requirements.in\n"
+            ),
+            "app.py": "import httpx\n",
+        }
+    )
+    assert found["dependency:certifi"].draft.body == {
+        "distribution": "certifi",
+        "status": "locked",
+        "locked": ["1.0"],
+    }
+    assert found["dependency:httpx"].draft.body["status"] == "declared"
+
+
+def test_what_settings_name_in_texts_is_used():
+    found = knowledge(
+        {
+            "requirements.txt": "whitenoise\ndjango-csp\ndjango-storages\ndjango-redis\n",
+            "site/base.py": (
+                'MIDDLEWARE = ["whitenoise.middleware.WhiteNoiseMiddleware"]\nINSTALLED_APPS = []\n'
+                'INSTALLED_APPS.append("csp")\n'
+            ),
+            "site/files.py": 'STORAGE = "storages.backends.s3.S3Storage"\n',
+            "site/prod.py": 'CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache"}}\n',
+        }
+    )
+    assert {key: entry.draft.body["status"] for key, entry in found.items()} == {
+        "dependency:whitenoise": "declared",
+        "dependency:django-csp": "declared",
+        "dependency:django-storages": "declared",
+        "dependency:django-redis": "declared",
+    }
+    assert ("named", "site/base.py", 3, 3) in found["dependency:django-csp"].places
+
+
+def test_a_text_of_settings_alone_makes_nothing_undeclared():
+    found = knowledge({"requirements.txt": "", "s.py": 'INSTALLED_APPS = ["blog", "outside.apps.Config"]\n'})
+    assert found == {}
+
+
+def test_a_name_that_is_part_of_the_other_is_said_on_both_sides():
+    found = knowledge({"requirements.txt": "sprocket-client\n", "a.py": "import sprocket\n"})
+    declared, used = found["dependency:sprocket-client"].draft, found["dependency:sprocket"].draft
+    assert declared.body["status"] == "declared_unused"
+    assert "sprocket" in declared.body["note"]
+    assert used.body["status"] == "used_undeclared"
+    assert "sprocket-client" in used.body["note"]
+    assert (declared.confidence, used.confidence) == (50, 50)
+
+
+def test_capitals_of_a_module_are_no_difference():
+    found = knowledge({"requirements.txt": "restrictedpython\n", "a.py": "import RestrictedPython\n"})
+    assert found["dependency:restrictedpython"].draft.body["status"] == "declared"
+
+
+def test_what_builds_the_project_needs_no_import():
+    text = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    body = knowledge({"pyproject.toml": text})["dependency:hatchling"].draft.body
+    assert (body["status"], body["note"]) == ("declared", "builds the project: nothing has to import it")
+
+
+def test_a_requirements_file_gives_its_group_by_its_name():
+    found = knowledge({"requirements/test.txt": "responses\n"})
+    assert found["dependency:responses"].draft.body["declared"][0]["group"] == "test"

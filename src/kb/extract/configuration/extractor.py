@@ -16,6 +16,9 @@ from kb.extract.reading import Reader
 from kb.model.artifacts import ArtifactDraft
 
 _SETTINGS_MODULE = frozenset({"INSTALLED_APPS", "ROOT_URLCONF", "DATABASES"})
+_SETTINGS_NAMES = frozenset(
+    {"base", "common", "settings", "default", "defaults", "dev", "development", "prod", "production", "local"}
+)
 _MOUNTING = frozenset({b"add_typer", b"add_command"})
 _MAKING = frozenset({b"Typer", b"Group", b"AppGroup"})
 
@@ -24,7 +27,7 @@ class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 2
+    version = 3
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -33,9 +36,7 @@ class ConfigurationExtractor:
         parsers = ParserReader(parse).read()
         mounted = tuple(_mounted(parse))
         sources = tuple(dict.fromkeys(_sources(parse)))
-        is_settings = any(
-            entry.name in _SETTINGS_MODULE and not entry.scope for entry in parse.module.assignments
-        )
+        is_settings = _is_settings(parse)
         made = tuple(_made(parse))
         if not (reads or parsers or mounted or is_settings or made or sources):
             return None
@@ -64,6 +65,18 @@ def _mounted(parse: ParseView) -> Iterator[Mounted]:
             name = text_of(argument(call, "name", place)) or ""
             parent = call.value.rpartition(".")[0]
             yield Mounted(parent, dotted(child), name, parse.cite(node), parse.scope_of(node))
+
+
+def _is_settings(parse: ParseView) -> bool:
+    """A Django settings module: by what it assigns, or because it builds on another one (`from .base import *`)."""
+    names = {entry.name for entry in parse.module.assignments if not entry.scope}
+    if names & _SETTINGS_MODULE:
+        return True
+    builds = any(
+        entry.name == "*" and entry.module.rpartition(".")[2] in _SETTINGS_NAMES
+        for entry in parse.module.imports
+    )
+    return builds and any(name.isupper() for name in names)
 
 
 def _made(parse: ParseView) -> Iterator[Made]:

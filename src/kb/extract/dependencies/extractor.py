@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
+from kb.extract import calls
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
 from kb.extract.dependencies.facts import SOURCE, DependencyFacts, Imported
 from kb.extract.dependencies.joining import Dependencies
@@ -15,9 +17,15 @@ from kb.extract.dependencies.manifests import (
     read_setup_cfg,
 )
 from kb.extract.dependencies.setup_py import is_setup, read_setup
-from kb.extract.distributions import NAMESPACES
+from kb.extract.distributions import NAMESPACES, is_stub
+from kb.extract.expressions import dotted
 from kb.extract.stdlib import STDLIB
 from kb.model.artifacts import ArtifactDraft
+from kb.structure.facts import Expr, SpanRef
+
+_LISTS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "MIDDLEWARE_CLASSES", "AUTHENTICATION_BACKENDS"})
+_ADDING = frozenset({b"append", b"insert", b"extend"})
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 
 _READERS: dict[str, Callable[[ParseView], DependencyFacts]] = {
     "pyproject": read_pyproject,
@@ -32,7 +40,7 @@ class DependenciesExtractor:
     """What is declared, what is locked, what is imported, and where these differ."""
 
     id = SOURCE
-    version = 2
+    version = 3
     dialects = frozenset({"python", *_READERS})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -46,6 +54,7 @@ class DependenciesExtractor:
             return FactOutput(facts, tuple(sorted(_keys(facts))))
         facts = read_setup(parse) if is_setup(parse) else DependencyFacts()
         imported = tuple(_imports(parse))
+        imported += tuple(_named(parse, {entry.module.partition(".")[0] for entry in imported}))
         if not imported and not facts.form:
             return None
         facts = DependencyFacts(
@@ -61,9 +70,11 @@ class DependenciesExtractor:
 
 
 def _keys(facts: DependencyFacts) -> Iterator[str]:
-    kind = "lock" if facts.form == "lock" else "dist"
     for entry in facts.declared:
-        yield f"{kind}:{entry.distribution}"
+        yield f"{'lock' if facts.form == 'lock' or entry.pinned else 'dist'}:{entry.distribution}"
+        parts = entry.distribution.split("-")
+        if facts.form != "lock" and not entry.pinned and not is_stub(entry.distribution):
+            yield from (f"part:{part}" for part in parts if len(parts) > 1)
     if facts.form and facts.form != "lock":
         yield "declares"
     if facts.project:
@@ -74,7 +85,10 @@ def _keys(facts: DependencyFacts) -> Iterator[str]:
         parts = imported.module.split(".")
         depth = 3 if parts[0] in NAMESPACES else 1
         for length in range(1, min(len(parts), depth) + 1):
-            yield f"imports:{'.'.join(parts[:length])}"
+            module = ".".join(parts[:length])
+            yield f"imports:{module}"
+            if module != module.lower():  # a distribution's name says nothing of capitals
+                yield f"imports:{module.lower()}"
 
 
 def _imports(parse: ParseView) -> Iterator[Imported]:
@@ -90,3 +104,37 @@ def _imports(parse: ParseView) -> Iterator[Imported]:
             continue
         seen.add(distinct)
         yield Imported(module, parse.module_span(entry.span))
+
+
+def _named(parse: ParseView, seen: set[str]) -> Iterator[Imported]:
+    """Modules that settings name in texts: applications, middleware, backends by their dotted path."""
+    for text, span, apps in _settings_texts(parse):
+        top = text.partition(".")[0]
+        dots = text.count(".")
+        if (dots > 1 or apps) and _DOTTED.fullmatch(text) and top not in seen and top not in STDLIB:
+            seen.add(top)
+            yield Imported(text, span, named=True)
+
+
+def _settings_texts(parse: ParseView) -> Iterator[tuple[str, SpanRef, bool]]:
+    """Texts in what constants of the module are assigned or are added to, and whether they list modules."""
+    for entry in parse.module.assignments:
+        name = entry.name or (dotted(entry.target) if entry.target is not None else "")
+        if not entry.scope and name.isupper() and entry.value is not None:
+            span = parse.module_span(entry.span)
+            yield from (
+                (text, span, name in _LISTS or name.endswith("_APPS")) for text in _texts(entry.value)
+            )
+    for node in calls.named(parse, _ADDING):
+        call = parse.expr(node)
+        owner = call.value.rpartition(".")[0]
+        if owner in _LISTS or owner.endswith("_APPS"):
+            span = parse.cite(node)
+            yield from ((text, span, True) for item in call.items[1:] for text in _texts(item))
+
+
+def _texts(expr: Expr | None) -> Iterator[str]:
+    if expr is not None and expr.kind == "str":
+        yield expr.value
+    for item in expr.items if expr is not None else ():
+        yield from _texts(item)

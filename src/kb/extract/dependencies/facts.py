@@ -36,6 +36,8 @@ class Declared(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     """A URL, path or VCS reference instead of an index."""
     group: str = ""
     """"" for what the project itself needs; an extra, a dependency group, `build`..."""
+    pinned: bool = False
+    """A tool wrote the line for another distribution's sake (`# via`): a lock, whatever the file is called."""
 
 
 class Included(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -62,6 +64,8 @@ class Imported(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
     module: str
     """Dotted name as written in that statement."""
     span: SpanRef
+    named: bool = False
+    """A text of a Django settings module names it (`INSTALLED_APPS`, a backend's path); no statement imports it."""
 
 
 class DependencyFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):

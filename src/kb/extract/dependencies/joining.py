@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kb.extract.api import FileView, WorldView
 from kb.extract.dependencies.facts import SOURCE, Declared, DependencyFacts, Imported
-from kb.extract.distributions import candidates, import_names, is_known
+from kb.extract.distributions import candidates, import_names, is_known, is_seldom_imported, is_stub
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 
 _SHOWN_IMPORTS = 5
 """Import statements that an artifact stands on: enough to look at, few enough to stay the same."""
-_TOOL_GROUPS = ("dev", "test", "lint", "doc", "build", "type", "ci", "tool", "bench")
+_FILE_GROUPS = frozenset(
+    """
+    dev develop development local test tests testing doc docs lint typing build ci tools bench prod production
+    """.split()
+)
+_TOOL_GROUPS = ("dev", "test", "local", "lint", "doc", "build", "type", "ci", "tool", "bench")
 
 
 class Dependencies:
@@ -64,21 +70,23 @@ class Dependencies:
         for path in self.world.who_has(SOURCE, f"dist:{name}"):
             row = self._row(path)
             for entry in row[0].declared if row is not None else ():
-                if row is None or entry.distribution != name:
+                if row is None or entry.distribution != name or entry.pinned:
                     continue
                 constraint = self._is_constraints(path)
                 groundings.append(row[1].ground(entry.span, "constraint" if constraint else "declaration"))
-                (constrained if constraint else declared).append(_entry(entry, row[0].form))
+                (constrained if constraint else declared).append(_entry(entry, row[0].form, path))
         for path in self.world.who_has(SOURCE, f"lock:{name}"):
             row = self._row(path)
             for entry in row[0].declared if row is not None else ():
-                if row is not None and entry.distribution == name:
+                pinned = row is not None and (row[0].form == "lock" or entry.pinned)
+                if row is not None and pinned and entry.distribution == name:
                     groundings.append(row[1].ground(entry.span, "lock"))
-                    locked.append(entry.specifier)
+                    locked.append(entry.specifier.removeprefix("=="))
         imports, statements = self._imports(name)
         groundings += statements
+        builds = bool(declared) and all(entry["group"] == "build" for entry in declared)
         if declared:
-            status = "declared" if imports else "declared_unused"
+            status = "declared" if imports or builds else "declared_unused"
         else:
             status = "used_undeclared" if imports else ("locked" if locked else "constrained")
         body: dict[str, Any] = {"distribution": name, "status": status}
@@ -87,11 +95,33 @@ class Dependencies:
                 body[key] = _unique(value)
         if locked:
             body["locked"] = sorted(set(locked))
-        if status == "declared_unused" and all(_is_tool(entry["group"]) for entry in declared):
-            body["note"] = "declared for development only: tools and plugins are often not imported"
         known = bool(imports) or any(is_known(module) for module in import_names(name))
         sure = 100 if status in ("declared", "locked", "constrained") else (90 if known else 70)
+        if builds and not imports:
+            body["note"] = "builds the project: nothing has to import it"
+        elif status == "declared_unused" and is_seldom_imported(name):
+            body["note"] = "a tool, server, driver or plug-in of this kind works without being imported"
+            sure = 50
+        elif status == "declared_unused" and all(_is_tool(entry["group"]) for entry in declared):
+            body["note"] = "declared for development only: tools and plugins are often not imported"
+            sure = min(sure, 60)
+        elif status == "declared_unused" and not known and (perhaps := self._perhaps_imported(name)):
+            body["note"] = (
+                f"may be what is imported as {', '.join(perhaps)}: the name of one is part of the other's"
+            )
+            sure = 50
         return _draft(name, body, groundings, sure, imports)
+
+    def _perhaps_imported(self, name: str) -> list[str]:
+        """Modules that nothing else is known to provide, and whose name is a part of the distribution's."""
+        return [
+            part
+            for part in name.split("-")
+            if not is_known(part)
+            and self.world.who_has(SOURCE, f"imports:{part}")
+            and self.world.module(part) is None
+            and not self.world.who_has(SOURCE, f"dist:{part}")
+        ]
 
     def _imports(self, name: str) -> tuple[list[str], list[Grounding]]:
         """Names that the repository imports the distribution by, and the first statements that do."""
@@ -102,19 +132,25 @@ class Dependencies:
             if not paths or self.world.module(module.partition(".")[0]) is not None:
                 continue
             names.append(module)
-            for path in paths[:_SHOWN_IMPORTS]:
-                row = self._row(path)
-                for entry in row[0].imported if row is not None else ():
-                    if row is not None and (entry.module + ".").startswith(module + "."):
-                        statements.append(row[1].ground(entry.span, "import"))
-                        break
+            statements += [
+                view.ground(entry.span, _role(entry)) for entry, view in self._users(module, paths)
+            ]
         return names, statements[:_SHOWN_IMPORTS]
+
+    def _users(self, module: str, paths: Sequence[str]) -> Iterator[tuple[Imported, FileView]]:
+        """The first statement (or text of settings) of each file that uses a module, for as many as are shown."""
+        for path in paths[:_SHOWN_IMPORTS]:
+            row = self._row(path)
+            for entry in row[0].imported if row is not None else ():
+                if row is not None and _is_prefix(module, entry.module):
+                    yield entry, row[1]
+                    break
 
     def _undeclared(self, imported: Imported) -> Iterator[ArtifactDraft]:
         """A distribution that is imported, and that no manifest declares and no lock file pins."""
         top = imported.module.partition(".")[0]
         world = self.world
-        if world.module(top) is not None or world.distribution(imported.module) is not None:
+        if imported.named or world.module(top) is not None or world.distribution(imported.module) is not None:
             return
         possible = candidates(imported.module)
         if not world.who_has(SOURCE, "declares"):
@@ -123,21 +159,35 @@ class Dependencies:
             return
         name = possible[0] if is_known(imported.module) else possible[-1]
         key = next((module for module in import_names(name) if _is_prefix(module, imported.module)), top)
-        paths = world.who_has(SOURCE, f"imports:{key}")
-        if not paths or paths[0] != self.file.path:
+        paths = tuple(world.who_has(SOURCE, f"imports:{key}"))
+        if next((path for path in paths if self._imports_itself(path, key)), None) != self.file.path:
             return
-        groundings: list[Grounding] = []
-        for path in paths[:_SHOWN_IMPORTS]:
-            row = self._row(path)
-            for entry in row[0].imported if row is not None else ():
-                if row is not None and _is_prefix(key, entry.module):
-                    groundings.append(row[1].ground(entry.span, "import"))
-                    break
+        groundings = [view.ground(entry.span, _role(entry)) for entry, view in self._users(key, paths)]
+        groundings.append(self.file.ground(imported.span, "import"))
         body: dict[str, Any] = {"distribution": name, "status": "used_undeclared", "imported_as": [key]}
         known = is_known(imported.module)
-        if not known:
+        perhaps = [] if known else self._perhaps_declared(top)
+        if perhaps:
+            body["note"] = (
+                f"may be what {', '.join(perhaps)} provides: the name of one is part of the other's"
+            )
+        elif not known:
             body["note"] = "the distribution's name is taken to be the module's"
-        yield _draft(name, body, groundings, 90 if known else 70, [key])
+        yield _draft(name, body, groundings, 90 if known else (50 if perhaps else 70), [key])
+
+    def _imports_itself(self, path: str, module: str) -> bool:
+        row = self._row(path)
+        entries = row[0].imported if row is not None else ()
+        return any(not entry.named and _is_prefix(module, entry.module) for entry in entries)
+
+    def _perhaps_declared(self, module: str) -> list[str]:
+        """Declared distributions that have the module's name as a part of their own."""
+        found: list[str] = []
+        for path in self.world.who_has(SOURCE, f"part:{module.replace('_', '-')}"):
+            row = self._row(path)
+            names = [entry.distribution for entry in row[0].declared] if row is not None else []
+            found += [name for name in names if module in name.split("-") and not is_stub(name)]
+        return _unique(found)
 
     def _unread(self) -> Iterator[ArtifactDraft]:
         """What the manifest holds that cannot be told statically, and files that it names in vain."""
@@ -170,15 +220,26 @@ def _beside(path: str, written: str) -> str:
 
 
 def _is_prefix(module: str, dotted: str) -> bool:
-    return (dotted + ".").startswith(module + ".")
+    return (dotted + ".").startswith(module + ".") or (dotted.lower() + ".").startswith(module + ".")
 
 
 def _is_tool(group: str) -> bool:
     return any(word in group.lower() for word in _TOOL_GROUPS)
 
 
-def _entry(declared: Declared, form: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"in": form, "group": declared.group, "specifier": declared.specifier}
+def _role(entry: Imported) -> str:
+    return "named" if entry.named else "import"
+
+
+def _group_of(path: str) -> str:
+    """What a requirements file's name says that it is for: `requirements/test.txt`, `dev-requirements.txt`."""
+    words = re.split(r"[^a-z]+", path.rpartition("/")[2].lower().partition(".")[0])
+    return next((word for word in words if word in _FILE_GROUPS), "")
+
+
+def _entry(declared: Declared, form: str, path: str) -> dict[str, Any]:
+    group = declared.group or (_group_of(path) if form == "requirements" else "")
+    entry: dict[str, Any] = {"in": form, "group": group, "specifier": declared.specifier}
     if declared.extras:
         entry["extras"] = list(declared.extras)
     if declared.marker:

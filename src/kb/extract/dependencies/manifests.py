@@ -7,6 +7,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from kb.extract.api import ParseView
 from kb.extract.dependencies.facts import Declared, DependencyFacts, Included, Unread, parse_requirement
 from kb.extract.dependencies.toml_lines import DEEPEST, Path, TomlScanner
@@ -242,6 +244,7 @@ def _uncommented(text: str) -> str:
 def read_requirements(parse: ParseView) -> DependencyFacts:
     """A requirements or constraints file: requirements, `-r`, `-c`, `-e`, continuations, hashes."""
     manifest = Manifest(parse, "requirements")
+    reasons = _reasons(manifest.lines)
     for start, end, text in _logical_lines(manifest.lines):
         words = text.split()
         first = words[0]
@@ -256,7 +259,35 @@ def read_requirements(parse: ParseView) -> DependencyFacts:
             manifest.unread.append(Unread(reason, manifest.cite(start, end)))
         else:
             manifest.require(requirement, start, end)
+            via = reasons.get(end, reasons.get(start))
+            if via and read is not None and all(_is_distribution(reason) for reason in via):
+                manifest.declared[-1] = msgspec.structs.replace(manifest.declared[-1], pinned=True)
     return manifest.facts()
+
+
+def _reasons(lines: list[str]) -> dict[int, list[str]]:
+    """What a compiled file says a line is there for (`# via`), by the number of the requirement's last line."""
+    found: dict[int, list[str]] = {}
+    at, inside = 0, False
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        before, mark, comment = text.partition("#")
+        comment = comment.strip()
+        if before.strip():
+            at, inside = number, False
+        if mark and comment.startswith("via"):
+            inside = True
+            comment = comment.removeprefix("via").strip()
+        if mark and inside and at:
+            found.setdefault(at, []).extend(filter(None, (part.strip() for part in comment.split(","))))
+    return found
+
+
+def _is_distribution(reason: str) -> bool:
+    """Another distribution, rather than a file that asks for it (`-r base.in`, `shop (pyproject.toml)`)."""
+    return (
+        not reason.startswith("-") and "(" not in reason and "/" not in reason and not reason.endswith(".in")
+    )
 
 
 def _option_line(manifest: Manifest, text: str, words: list[str], start: int, end: int) -> None:
