@@ -27,6 +27,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is 
 
 PROTECTIONS: tuple[Protection, ...] = ("namespaces", "seccomp")
 SHORT = Limits(seconds=3, memory=512 << 20, output=256 << 10)
+PATIENT = Limits(seconds=60, memory=512 << 20, output=256 << 10)
+"""For what reaches another limit first, however busy the machine is."""
 
 # An "application" of no framework: whatever `url_map` yields is listed like Flask's.
 INNOCENT = """
@@ -232,7 +234,7 @@ def test_a_huge_answer_is_cut_off(tmp_path: Path, protection: Protection) -> Non
 
 def test_memory_is_limited(tmp_path: Path, protection: Protection) -> None:
     with pytest.raises(ApplicationFailedError, match="MemoryError"):
-        ask(tmp_path, protection, "hoard = [bytearray(1 << 24) for _ in range(1000)]\n")
+        ask(tmp_path, protection, "hoard = [bytearray(1 << 24) for _ in range(1000)]\n", PATIENT)
 
 
 def test_an_application_cannot_become_a_daemon(tmp_path: Path, protection: Protection) -> None:
@@ -270,3 +272,105 @@ def test_an_application_that_exits_at_import_is_reported(tmp_path: Path, protect
 def test_an_application_that_ends_its_process_is_reported(tmp_path: Path, protection: Protection) -> None:
     with pytest.raises(ApplicationFailedError, match="status 7 and without an answer"):
         ask(tmp_path, protection, "import os\nos._exit(7)\n")
+
+
+def test_a_look_up_of_a_name_reaches_nobody(tmp_path: Path, protection: Protection) -> None:
+    with pytest.raises(ApplicationFailedError, match="gaierror"):
+        ask(tmp_path, protection, "import socket\nsocket.getaddrinfo('example.com', 80)\n")
+
+
+def test_no_kind_of_socket_can_be_made(tmp_path: Path, protection: Protection) -> None:
+    source = """
+    import itertools, socket
+    for family, kind in itertools.product(range(46), (1, 2, 3, 5)):
+        try:
+            socket.socket(family, kind)
+        except OSError:
+            continue
+        print("made", family, kind)
+    """
+    assert "made" not in ask(tmp_path, protection, source).output
+
+
+def test_descriptors_of_the_caller_are_not_inherited(tmp_path: Path, protection: Protection) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a-secret")
+    with secret.open() as kept:
+        os.set_inheritable(kept.fileno(), True)
+        source = """
+        import os
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                print(os.readlink(f"/proc/self/fd/{name}"))
+            except OSError:
+                pass
+        """
+        answer = ask(tmp_path, protection, source)
+    opened = [line for line in answer.output.splitlines() if not line.startswith("pipe:")]
+    assert opened == ["/dev/null"]
+
+
+@pytest.mark.parametrize("what", ["environ", "mem", "maps", "fd/0", "cwd"])
+def test_the_process_that_started_it_cannot_be_looked_into(
+    tmp_path: Path, protection: Protection, what: str
+) -> None:
+    path = f"/proc/{os.getpid()}/{what}"
+    source = (
+        f"import os\nos.readlink({path!r}) if {what!r} in ('fd/0', 'cwd') else open({path!r}, 'rb').read(1)\n"
+    )
+    with pytest.raises(ApplicationFailedError, match=r"PermissionError|FileNotFoundError"):
+        ask(tmp_path, protection, source)
+
+
+def test_it_cannot_trace_or_read_another_process(tmp_path: Path, protection: Protection) -> None:
+    source = f"""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    attach, seize = 16, 0x4206
+    print(libc.ptrace(attach, {os.getpid()}, 0, 0), libc.ptrace(seize, {os.getpid()}, 0, 0))
+    """
+    assert ask(tmp_path, protection, source).output.split() == ["-1", "-1"]
+
+
+@pytest.mark.parametrize("owner", ["os.getppid()", "{caller}", "-os.getpgid(0)"])
+def test_it_cannot_have_the_kernel_signal_another_process(
+    tmp_path: Path, protection: Protection, owner: str
+) -> None:
+    source = f"""
+    import fcntl, os, signal
+    F_SETSIG = 10
+    reading, writing = os.pipe()
+    fcntl.fcntl(reading, fcntl.F_SETOWN, {owner.format(caller=os.getpid())})
+    fcntl.fcntl(reading, F_SETSIG, signal.SIGTERM)
+    fcntl.fcntl(reading, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    os.write(writing, b"x")
+    """
+    with pytest.raises(ApplicationFailedError, match="PermissionError"):
+        ask(tmp_path, protection, source)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.setpriority(os.PRIO_PROCESS, {pid}, 19)",
+        "os.setpriority(os.PRIO_USER, os.getuid(), 19)",
+        "os.sched_setaffinity({pid}, [0])",
+        "os.sched_setscheduler({pid}, os.SCHED_IDLE, os.sched_param(0))",
+    ],
+)
+def test_it_cannot_slow_other_processes_down(tmp_path: Path, protection: Protection, attack: str) -> None:
+    before = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0))
+    with pytest.raises(ApplicationFailedError, match="PermissionError"):
+        ask(tmp_path, protection, f"import os\n{attack.format(pid=os.getpid())}\n")
+    assert (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)) == before
+
+
+def test_a_shell_that_it_becomes_is_in_the_same_jail(tmp_path: Path, protection: Protection) -> None:
+    source = f"""
+    import os
+    os.execv("/bin/sh", ["/bin/sh", "-c", "echo x > {tmp_path}/new; sleep 60 & exit 3"])
+    """
+    with pytest.raises(ApplicationFailedError):
+        ask(tmp_path, protection, source)
+    assert not (tmp_path / "new").exists()
+    assert processes_that_mention(tmp_path) == set()

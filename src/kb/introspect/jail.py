@@ -8,6 +8,7 @@ has run.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kb.introspect import seccomp
+from kb.introspect import landlock, seccomp
 
 UNAVAILABLE = 90
 """Exit status: this kind of protection cannot be set up here; nothing has run."""
@@ -60,6 +61,8 @@ def _run(spec: dict[str, Any]) -> NoReturn:
     os.chdir(spec["repo"])
     _set_limits(spec["limits"])
     _drop_capabilities()
+    if spec["protection"] == "seccomp":
+        _enter_domain()
     seccomp.install(deny_writes=spec["protection"] == "seccomp")
     _prove(spec)
     _report(spec, {"protection": _description(spec["protection"])})
@@ -74,7 +77,7 @@ def _description(protection: str) -> dict[str, str]:
     else:
         network = "no sockets (seccomp)"
         files = "no call that changes a file (seccomp)"
-        processes = "no new processes, no signals to others (seccomp)"
+        processes = "no new processes, no signals to others (seccomp), none can be looked into"
     return {"kind": protection, "network": network, "files": files, "processes": processes}
 
 
@@ -173,6 +176,12 @@ def _drop_capabilities() -> None:
     _check(_libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())), "drop capabilities")
 
 
+def _enter_domain() -> None:
+    """Best effort: whether other processes are really out of reach is for `_prove` to say."""
+    with contextlib.suppress(landlock.LandlockUnavailableError):
+        landlock.enter()
+
+
 def _prove(spec: dict[str, Any]) -> None:
     """Try what must not work; a success means that the jail leaks, and then nothing runs."""
     probe = Path(spec["repo"], f".kb-introspect-probe-{os.getpid()}")
@@ -190,6 +199,7 @@ def _prove(spec: dict[str, Any]) -> None:
         "a unix socket": lambda: socket.socket(socket.AF_UNIX),
         "a new process": fork,
         "writing in the repository": write,
+        "reading the environment of the caller": Path(f"/proc/{spec['caller']}/environ").read_bytes,
     }
     for what, attempt in attempts.items():
         try:

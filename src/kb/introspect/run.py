@@ -165,6 +165,7 @@ def _run(request: Request, protection: Protection, scratch: str) -> _Ended:
     }
     spec = {
         "protection": protection,
+        "caller": os.getpid(),
         "repo": str(repo),
         "scratch": scratch,
         "limits": request.limits.as_rlimits(),

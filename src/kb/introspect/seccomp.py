@@ -36,11 +36,17 @@ _X32_BIT = 0x40000000
 # fake terminal input (TIOCSTI, TIOCLINUX) and a file's attributes (FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR).
 _DENIED_IOCTLS = (0x5412, 0x541C, 0x40086602, 0x401C5820)
 
+# What makes the kernel send a signal to another process when a descriptor becomes ready: an owner, a signal
+# of choice (F_SETOWN, F_SETSIG, F_SETOWN_EX), and the same by ioctl (FIOSETOWN, SIOCSPGRP, FIOASYNC).
+_DENIED_FCNTLS = (8, 10, 15)
+_DENIED_OWNERS = (0x8901, 0x8902, 0x5452)
+
 _SAME_EVERYWHERE = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
     "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_open": 434,
     "clone3": 435, "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447,
     "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469, "pidfd_send_signal": 424,
+    "process_madvise": 440, "process_mrelease": 448,
 }  # fmt: skip
 
 _X86_64 = _SAME_EVERYWHERE | {
@@ -60,6 +66,8 @@ _X86_64 = _SAME_EVERYWHERE | {
     "prlimit64": 302, "name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308,
     "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "renameat2": 316,
     "memfd_create": 319, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
+    "fcntl": 72, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203,
+    "ioprio_set": 251, "migrate_pages": 256, "move_pages": 279, "sched_setattr": 314,
 }  # fmt: skip
 
 _AARCH64 = _SAME_EVERYWHERE | {
@@ -76,6 +84,8 @@ _AARCH64 = _SAME_EVERYWHERE | {
     "name_to_handle_at": 264, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268,
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "renameat2": 276,
     "memfd_create": 279, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+    "fcntl": 25, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122,
+    "setpriority": 140, "migrate_pages": 238, "move_pages": 239, "sched_setattr": 274,
 }  # fmt: skip
 
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
@@ -90,7 +100,8 @@ _ALWAYS_DENIED = (
     "quotactl", "syslog", "name_to_handle_at", "open_by_handle_at", "memfd_create", "memfd_secret",
     "shmget", "shmat", "semget", "msgget", "mq_open", "pidfd_open", "pidfd_getfd", "pidfd_send_signal",
     "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "fanotify_init", "io_uring_setup", "io_uring_enter",
-    "io_uring_register",
+    "io_uring_register", "process_madvise", "process_mrelease", "setpriority", "sched_setparam",
+    "sched_setscheduler", "sched_setaffinity", "sched_setattr", "ioprio_set", "migrate_pages", "move_pages",
 )  # fmt: skip
 
 _WRITES = (
@@ -149,7 +160,9 @@ def build_program(machine: str, own_pid: int, *, deny_writes: bool) -> bytes:
     for name in ("kill", "tgkill"):
         code += _unless_equal(numbers[name], 0, (own_pid,))
     code += _unless_equal(numbers["prlimit64"], 0, (0, own_pid))
-    for request in _DENIED_IOCTLS:
+    for command in _DENIED_FCNTLS:
+        code += _if_equal(numbers["fcntl"], 1, command)
+    for request in (*_DENIED_IOCTLS, *_DENIED_OWNERS):
         code += _if_equal(numbers["ioctl"], 1, request)
     if deny_writes:
         for name in _WRITES:
