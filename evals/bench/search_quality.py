@@ -22,15 +22,14 @@ import bm25s
 import numpy as np
 
 from evals.bench.servers import BenchParts, bench_parts
-from evals.retrieval.corpus import Corpus, Doc
 from evals.retrieval.datasets import ABSENT, SHARED, text_set, text_sets
 from evals.retrieval.text_runs import embed, indexed, ndcgs
 from kb.embed.embedding import embed_snapshots
 from kb.errors import KbError
-from kb.extract.passages import PassageFacts, PassagesExtractor
 from kb.git.repository import Repository
 from kb.providers import EmbeddingProvider, open_provider
 from kb.retrieve.metrics import bootstrap_interval, hit, ndcg
+from kb.retrieve.search import search
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import SearchOptions
@@ -38,9 +37,7 @@ from kb.retrieve.select import select_snapshots
 from kb.snapshot.index import index_repository
 from kb.snapshot.requests import IndexRequest
 from kb.store.database import Database
-from kb.store.search import index, reading, vectors
-from kb.structure.facts import decode_payload
-from kb.structure.reader import read_blob
+from kb.store.search import reading, vectors
 
 FASTAPI_COMMIT = "c3c9dd6b1a08bcda766e7b43eafe72c4c5e9e193"
 CHUNK_LINES = 50
@@ -123,13 +120,13 @@ def fastapi_quality(parts: BenchParts, folder: Path | None) -> None:
         (model,) = vectors.snapshot_models(connection, snapshot.snapshot_id)
         legs = Legs(connection, view, model, provider)
         for mode in ("lexical", "hybrid"):
-            for path in ("fastapi/**/*.py", "*.py"):
+            for path in ("fastapi/**/*.py", "*.py", None):
                 options = SearchOptions(mode=mode, path=path, k=100, per_file=1)
                 values = []
                 for row, relevant in zip(questions, judged, strict=True):
                     files = [one.document.path for one in rank(legs, row["query"], options).hits]
                     values.append(ndcg(files, relevant, 10))
-                show(f"kb {mode}, files {path}", values)
+                show(f"kb {mode}, files {path or 'of every kind'}", values)
 
 
 def chunk_peer(where: Path, questions: list[dict], judged: list[dict[str, int]]) -> list[float]:
@@ -158,26 +155,24 @@ def python_files(repository: Repository, commitish: str) -> list[tuple[str, str]
 
 
 def localisation_quality(parts: BenchParts, folder: Path | None) -> None:
-    """hit@1, @5, @10 of the files of the accepted fix, for each issue at its base commit.
-
-    Passages only: they are put into the database straight from the blobs, so that seventy commits take
-    minutes and not hours.
-    """
+    """hit@1, @5, @10 of the files of the accepted fix, for each issue at its base commit, indexed whole."""
     rows = (SHARED / "data" / "code" / "localization.jsonl").read_text(encoding="utf-8").splitlines()
-    outcomes: dict[str, list[tuple[list[str], list[str], set[str], bool]]] = defaultdict(list)
-    skipped = 0
-    reader = PassageReader()
+    provider = open_provider("static")
+    waiting = []
     for number, row in enumerate(map(json.loads, rows)):
         repository = open_repository(folder, row["repo"])
         files = [] if repository is None else python_files(repository, row["base_commit"])
-        if repository is None or not files:
-            skipped += 1
-            continue
-        found = localise(parts.database, reader, repository, files, row)
+        if repository is not None and files:
+            when = repository.resolve(row["base_commit"]).committed_at
+            waiting.append((row["repo"], when, number, row, repository, files))
+    outcomes: dict[str, list[tuple[list[str], list[str], set[str], bool]]] = defaultdict(list)
+    # Oldest first: most commits are then the difference to one before.
+    for repo, _, number, row, repository, files in sorted(waiting, key=lambda one: one[:3]):
+        found = localise(parts, repo_folder(folder, repo), row, provider)
         peer = plain_bm25([repository.read(oid).decode("utf-8", "replace") for _, oid in files])
         plain = [files[at][0] for at in plain_order(peer, row["issue"])[:10]]
-        outcomes[row["repo"]].append((found, plain, set(row["gold_files"]), number % 2 == 1))
-    print(f"issue localisation: {sum(map(len, outcomes.values()))} issues, {skipped} skipped")
+        outcomes[repo].append((found, plain, set(row["gold_files"]), number % 2 == 1))
+    print(f"issue localisation: {len(waiting)} issues, {len(rows) - len(waiting)} skipped")
     for repo, some in [
         *sorted(outcomes.items()),
         ("all", [one for rest in outcomes.values() for one in rest]),
@@ -187,9 +182,13 @@ def localisation_quality(parts: BenchParts, folder: Path | None) -> None:
     report_hits("held-out half", held_out)
 
 
+def repo_folder(folder: Path | None, name: str) -> Path | None:
+    return None if folder is None else folder / name.replace("/", "+") / "repo"
+
+
 def open_repository(folder: Path | None, name: str) -> Repository | None:
     """The repository in the folder; None where it is not to be had."""
-    where = None if folder is None else folder / name.replace("/", "+") / "repo"
+    where = repo_folder(folder, name)
     return Repository.open(str(where), where, fetch=False) if where is not None and where.is_dir() else None
 
 
@@ -208,52 +207,14 @@ def report_hits(name: str, outcomes) -> None:
     print(f"  {name:<22} {len(outcomes):>3}  {';  '.join(parts)}", flush=True)
 
 
-class PassageReader:
-    """The passages of blobs, each blob read once."""
-
-    def __init__(self) -> None:
-        self._extractor = PassagesExtractor()
-        self._read: dict[str, list[tuple[str, str]]] = {}
-
-    def passages(self, repository: Repository, oid: str) -> list[tuple[str, str]]:
-        if oid not in self._read:
-            parsed = read_blob(oid, repository.read(oid), "python", [self._extractor])
-            rows = [row for row in parsed.facts if row.source == self._extractor.id]
-            facts = decode_payload(rows[0].payload, PassageFacts) if rows else PassageFacts()
-            header = [("", facts.header)] if facts.header else []
-            self._read[oid] = header + [(one.symbol_path, one.words) for one in facts.definitions]
-        return self._read[oid]
-
-    def documents(self, repository: Repository, files: list[tuple[str, str]]) -> Iterator[Doc]:
-        for path, oid in files:
-            module = path.removesuffix(".py").removeprefix("src/").replace("/", ".")
-            module = module.removesuffix(".__init__")
-            counts: dict[str, int] = defaultdict(int)
-            for symbol_path, words in self.passages(repository, oid):
-                name = f"{module}.{symbol_path}" if symbol_path else module
-                counts[name] += 1
-                key = f"passage:{name}" + (f"~{counts[name]}" if counts[name] > 1 else "")
-                yield Doc(key, words, f"{name} (source)", path=path)
-
-
-def localise(
-    database: Database, reader: PassageReader, repository: Repository, files, row: dict
-) -> list[str]:
-    provider = open_provider("static")
-    with database.writer() as connection:
-        connection.autocommit = True
-        corpus = Corpus(connection, row["id"])
-        corpus.commit(reader.documents(repository, files))
-        index.catch_up(connection, corpus.lineage_id)
-        model = vectors.put_model(connection, provider.model_id, provider.dimensions, None)
-        for batch in vectors.missing_texts(connection, corpus.lineage_id, corpus.ordinal, model, 1024):
-            made = provider.embed_documents([text for _, text in batch])
-            vectors.put_vectors(connection, model, [pk for pk, _ in batch], made)
-        view = reading.open_view(connection, corpus.lineage_id, corpus.ordinal)
-        hits = rank(
-            Legs(connection, view, model, provider), row["issue"], SearchOptions(k=60, per_file=1)
-        ).hits
-    return [one.document.path for one in hits][:10]
+def localise(parts: BenchParts, where: Path | None, row: dict, provider: EmbeddingProvider) -> list[str]:
+    """The first ten files that `kb search` finds for the issue, over all that the commit holds."""
+    index_repository(parts, IndexRequest(repo=str(where), commitish=row["base_commit"]))
+    (snapshot,) = select_snapshots(parts, str(where), row["base_commit"])
+    embed_snapshots(parts, [snapshot], provider, None, lambda *_: None)
+    options = SearchOptions(k=10, per_file=1)
+    result = search(parts, row["issue"], options, repo=str(where), sha=row["base_commit"])
+    return list(dict.fromkeys(one.unit.provenance[0].file for one in result.hits))
 
 
 def main() -> int:

@@ -76,6 +76,7 @@ def test_the_own_name_of_a_definition():
         ("tests/test_a.py", "how are orders paid", None, 0.5),
         ("tests/test_a.py", "which tests pay orders", None, 1.0),
         ("tests/test_a.py", "how are orders paid", "tests", 1.0),
+        ("tests/test_a.py", "orders are paid twice\n\nI tested it with the example", None, 0.5),
         ("docs_src/a.py", "how are orders paid", None, 0.5),
         ("docs_src/a.py", "an example of paying", None, 1.0),
         ("docs/orders.md", "how are orders paid", None, 0.5),

@@ -72,6 +72,8 @@ class PathPriors:
 
     def __init__(self, query: str, path_filter: str | None) -> None:
         asked = f"{path_filter or ''}/"
+        # The subject of a long text (an issue, a commit's message); what follows mentions everything.
+        query = query.strip().partition("\n")[0]
         self._repeating = [
             kind.paths for kind in _KINDS if not (kind.asked.search(query) or kind.paths.search(asked))
         ]
