@@ -33,7 +33,7 @@ class SurfaceExtractor:
     """What packages offer to whoever imports them."""
 
     id = "surface"
-    version = 1
+    version = 2
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -221,12 +221,13 @@ def _draft(file: FileView, world: WorldView, offer: Offer) -> ArtifactDraft:
         body |= described
         grounds += more
         line = described.get("signature", found.qualified)
-        text = f"{line}\n\nOffered as {file.module_name}.{offer.name}"
-        text += (
-            f", defined as {found.qualified}."
-            if found.qualified != f"{file.module_name}.{offer.name}"
-            else "."
-        )
+        name = f"{file.module_name}.{offer.name}"
+        text = f"{line}\n\nOffered as {name}"
+        if found.how == "dynamic" and found.target == "unknown":
+            text = f"{name}\n\nOffered by a module-level __getattr__: what it is cannot be told statically."
+            del body["definition"]
+        else:
+            text += f", defined as {found.qualified}." if found.qualified != name else "."
         if "constructor" in described:
             text += f"\nConstructor: {described['constructor']}"
         links = (Link("exposes", found.key),) if found.key else ()

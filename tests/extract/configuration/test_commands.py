@@ -154,3 +154,16 @@ def test_commands_of_a_blueprint_stand_below_its_name():
         "@bp.cli.command('create')\ndef create():\n    pass\n"
     )
     assert knowledge({"c.py": text})["command:click:c.create"].draft.body["command"] == "users create"
+
+
+def test_a_variable_that_an_option_reads_is_a_setting():
+    text = (
+        "import click\nimport typer\n@click.command()\n@click.option('--debug', envvar='APP_DEBUG', default=False)\n"
+        "def run(debug):\n    pass\napp = typer.Typer()\n@app.command()\n"
+        "def go(times: int = typer.Option(3, envvar=['TIMES', 'N'])):\n    pass\n"
+    )
+    found = knowledge({"c.py": text})
+    assert found["setting:env:APP_DEBUG"].draft.body["defaults"] == ["False"]
+    assert found["setting:env:APP_DEBUG"].places == (("read", "c.py", 3, 5),)
+    assert found["setting:env:TIMES"].draft.body["defaults"] == ["3"]
+    assert "setting:env:N" in found

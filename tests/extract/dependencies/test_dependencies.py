@@ -283,3 +283,8 @@ def test_what_builds_the_project_needs_no_import():
 def test_a_requirements_file_gives_its_group_by_its_name():
     found = knowledge({"requirements/test.txt": "responses\n"})
     assert found["dependency:responses"].draft.body["declared"][0]["group"] == "test"
+
+
+def test_the_setuptools_of_a_setup_py_is_not_undeclared():
+    text = 'from setuptools import setup\nsetup(name="shop", install_requires=["attrs"])\n'
+    assert list(knowledge({"setup.py": text})) == ["dependency:attrs"]

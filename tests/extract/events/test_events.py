@@ -72,3 +72,29 @@ def test_a_key_kept_in_a_variable_that_has_two_values_is_made_at_run_time():
         "    return cache.get(key)\n"
     )
     assert list(knowledge({"c.py": text})) == ["event:dynamic:c"]
+
+
+def test_a_send_of_what_a_variable_keeps_is_not_lost():
+    text = (
+        "from celery import Celery, Task\napp = Celery()\nclass Big(Task):\n    pass\n"
+        "big = app.register_task(Big())\ndef f():\n    big.delay()\n"
+    )
+    entry = knowledge({"t.py": text})["event:task:t.big"]
+    assert entry.draft.body["declared"] == "by what a variable is bound to"
+    assert entry.places == (("emitter", "t.py", 7, 7),)
+
+
+def test_a_signal_that_a_celery_application_has_is_a_signal():
+    text = "from celery import Celery\napp = Celery()\n@app.on_after_configure.connect\ndef plan(sender):\n    pass\n"
+    entry = knowledge({"t.py": text})["event:signal:celery.Celery().on_after_configure"]
+    assert entry.draft.body["handlers"] == [{"function": "t.plan", "via": "connect"}]
+
+
+def test_a_progress_bar_has_no_background_tasks():
+    text = "from rich.progress import Progress\nProgress().add_task('Counting', total=3)\n"
+    assert knowledge({"p.py": text}) == {}
+
+
+def test_a_mapping_of_settings_that_is_called_redis_is_no_cache():
+    text = "REDIS = {'a': 1}\nTASKS_REDIS = REDIS['tasks']\nTASKS_REDIS.get('HOST')\n"
+    assert knowledge({"s.py": text}) == {}

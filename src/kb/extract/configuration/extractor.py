@@ -9,9 +9,10 @@ from kb.extract.api import FactOutput, FileView, ParseView, WorldView
 from kb.extract.configuration.argparse import ParserReader
 from kb.extract.configuration.commands import Commands
 from kb.extract.configuration.environment import Environment
-from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Made, Mounted
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Made, Mounted, Read
 from kb.extract.configuration.settings import Settings
-from kb.extract.expressions import argument, dotted, last, text_of
+from kb.extract.entities.annotations import Typed
+from kb.extract.expressions import argument, brief, dotted, keywords, last, positional, text_of, texts_of
 from kb.extract.reading import Reader
 from kb.model.artifacts import ArtifactDraft
 
@@ -19,6 +20,7 @@ _SETTINGS_MODULE = frozenset({"INSTALLED_APPS", "ROOT_URLCONF", "DATABASES"})
 _SETTINGS_NAMES = frozenset(
     {"base", "common", "settings", "default", "defaults", "dev", "development", "prod", "production", "local"}
 )
+_OPTIONS = frozenset({"option", "argument", "Option", "Argument"})
 _MOUNTING = frozenset({b"add_typer", b"add_command"})
 _MAKING = frozenset({b"Typer", b"Group", b"AppGroup"})
 
@@ -27,12 +29,12 @@ class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 3
+    version = 4
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
         """Reads, parsers and mounted commands; keys `<family>:<name>`, `mounted:<child>`, `django-settings`."""
-        reads = tuple(Environment(parse).reads())
+        reads = (*Environment(parse).reads(), *_option_variables(parse))
         parsers = ParserReader(parse).read()
         mounted = tuple(_mounted(parse))
         sources = tuple(dict.fromkeys(_sources(parse)))
@@ -77,6 +79,30 @@ def _is_settings(parse: ParseView) -> bool:
         for entry in parse.module.imports
     )
     return builds and any(name.isupper() for name in names)
+
+
+def _option_variables(parse: ParseView) -> Iterator[Read]:
+    """Environment variables that an option of click or Typer takes its value from."""
+    for definition in parse.module.definitions:
+        given = [decorator.expr for decorator in definition.decorators]
+        given += [param.default for param in definition.params if param.default is not None]
+        given += [item for param in definition.params for item in Typed(param.annotation).metadata]
+        for call in given:
+            if call.kind != "call" or last(dotted(call)) not in _OPTIONS or "envvar" not in keywords(call):
+                continue
+            variables = keywords(call)["envvar"]
+            default = keywords(call).get("default")
+            if default is None and last(dotted(call)).istitle() and positional(call):
+                default = positional(call)[0]
+            for name in [text_of(variables)] if text_of(variables) else texts_of(variables) or [""]:
+                yield Read(
+                    "env",
+                    name or "",
+                    parse.module_span(definition.header),
+                    definition.symbol_path,
+                    via="an option of the command line",
+                    default=None if default is None else brief(default),
+                )
 
 
 def _made(parse: ParseView) -> Iterator[Made]:

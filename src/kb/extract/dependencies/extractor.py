@@ -54,6 +54,8 @@ class DependenciesExtractor:
             return FactOutput(facts, tuple(sorted(_keys(facts))))
         facts = read_setup(parse) if is_setup(parse) else DependencyFacts()
         imported = tuple(_imports(parse))
+        if facts.form == "setup-py":  # what runs it is there by itself, unless the project says otherwise
+            imported = tuple(entry for entry in imported if entry.module.partition(".")[0] != "setuptools")
         imported += tuple(_named(parse, {entry.module.partition(".")[0] for entry in imported}))
         if not imported and not facts.form:
             return None

@@ -88,12 +88,13 @@ class Signals:
             if entry.name and self._declares(joining, entry):
                 yield self._declared(joining, entry)
         done: set[str] = set()
-        imported = {
+        known = {
             entry.alias or entry.name or entry.module.partition(".")[0]
             for entry in joining.file.module.imports
         }
+        known |= {entry.name for entry in joining.file.module.assignments if entry.name and not entry.scope}
         for mention in joining.own(self.id):
-            if mention.subject.partition(".")[0] not in imported:
+            if not mention.subject or mention.subject.partition(".")[0] not in known:
                 continue
             found = Found(mention, joining.file)
             name = self._external(joining, found)
@@ -130,7 +131,14 @@ class Signals:
         answer = joining.resolve(found, found.mention.subject)
         name = answer.qualified
         if answer.target != "external":
-            return ""
+            # `app.on_after_configure` of `app = Celery()`: a signal that an object of a distribution has.
+            made = joining.made(found, found.mention.subject)
+            owner = made.partition("().")[0]
+            return (
+                made
+                if owner.startswith("celery.") and made != owner and found.mention.role == "handler"
+                else ""
+            )
         flask = name.startswith("flask.") and last(name) in _FLASK
         certain = name.startswith(_PACKAGES) or flask or found.mention.verb == "receiver"
         return name if certain or self._looks(joining, found, name) else ""

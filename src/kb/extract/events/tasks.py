@@ -250,8 +250,10 @@ class Tasks:
         if answer.target == "internal" and answer.path is not None and answer.symbol_path:
             place = (answer.path, answer.symbol_path)
             definition, view = joining.definition(*place), joining.view(answer.path)
-            if definition is None or view is None or self._is_declared(joining, place):
+            if view is None or (definition is not None and self._is_declared(joining, place)):
                 return ""
+            if definition is None:  # a variable that keeps what a call registered
+                return qualified(view, answer.symbol_path) if mention.verb in _ALWAYS_SENDS else ""
             if definition.kind == "class":
                 is_job = mention.handler == "class" and not definition.name.endswith(_NO_JOBS)
                 return qualified(view, answer.symbol_path) if is_job else ""
@@ -268,7 +270,10 @@ class Tasks:
         inside = answer.target == "internal" and answer.path is not None and answer.symbol_path is not None
         definition = joining.definition(answer.path or "", answer.symbol_path or "") if inside else None
         view = joining.view(answer.path) if answer.path is not None and inside else None
-        if definition is None or view is None:
+        if inside and definition is None:
+            subject.notes["declared"] = "by what a variable is bound to"
+            subject.doubt(60)
+        elif definition is None or view is None:
             subject.notes["declared"] = "not in this repository"
             subject.doubt(80 if answer.target == "external" else 60)
         else:
