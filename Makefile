@@ -42,7 +42,7 @@ bench: setup  ## Run the benchmarks (fetches Django's sources; minutes)
 		$(BIN)/python -m evals.bench.$$(basename $$file .py); done
 
 conformance: setup  ## Hold the MCP server against the public suite (fetches it from npm; a minute)
-	UV="$(UV)" $(BIN)/python -m evals.mcp_conformance
+	@UV="$(UV)" $(BIN)/python -m evals.mcp_conformance $(ARGS)
 
 docs: setup  ## Regenerate docs/cli.md from the commands
 	$(BIN)/python -m kb.cli.reference docs/cli.md

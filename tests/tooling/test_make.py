@@ -16,13 +16,13 @@ def test_make_alone_lists_every_target_with_what_it_does():
     assert sorted(listed) == sorted(phony.group(1).split())
 
 
-def test_ci_runs_the_two_targets_and_nothing_else():
+def test_ci_runs_three_targets_and_nothing_else():
     commands = [
         line
         for line in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
         if line and not line.startswith(("#", "set ", "cd ", "export "))
     ]
-    assert commands == ["make check", "make test"]
+    assert commands == ["make check", "make test", "make conformance"]
 
 
 def test_the_workflow_runs_the_same_script_on_each_supported_python():
