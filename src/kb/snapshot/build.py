@@ -13,7 +13,7 @@ from kb.structure.dialects import PARSER_VERSION
 
 _LINK_BYTES = 600_000
 _LINK_FILES = 96
-_MANY_FILES = 200
+_MANY_FILES = 50
 """From how many files on it pays to let the planner know how large the tables have become."""
 
 

@@ -152,8 +152,8 @@ def _copy_occurrences(
         connection,
         "span_occurrence",
         {
-            "parse_id": "int8",
-            "span_pk": "int8",
+            "parse_id": "int4",
+            "span_pk": "int4",
             "n": "int4",
             "start_byte": "int4",
             "end_byte": "int4",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -67,6 +67,13 @@ def only_in(
     return [Held(row[0], row[1], row[2], bytes(row[3]), row[4], row[5]) for row in rows]
 
 
+# Inside one lineage only artifacts with a place that came or went between the two can stand elsewhere.
+_MAY_HAVE_MOVED: LiteralString = """
+    SELECT artifact_pk FROM grounding_location WHERE lineage_id = %(base_lineage)s
+      AND (from_ord > least(%(base)s, %(head)s) AND from_ord <= greatest(%(base)s, %(head)s)
+           OR to_ord > least(%(base)s, %(head)s) AND to_ord <= greatest(%(base)s, %(head)s))"""
+
+
 def relocated(
     connection: psycopg.Connection[Any],
     base: SnapshotRow,
@@ -74,19 +81,21 @@ def relocated(
     kinds: list[str] | None = None,
 ) -> list[int]:
     """Artifacts that both hold, but in other files."""
+    same = base.lineage_id == head.lineage_id
+    among = f"AND g.artifact_pk IN ({_MAY_HAVE_MOVED})" if same else ""
     rows = connection.execute(
-        """WITH was AS (
+        f"""WITH was AS (
                SELECT g.artifact_pk, array_agg(DISTINCT g.path_id ORDER BY g.path_id) AS paths
                FROM snapshot_entry e JOIN grounding_location g USING (lineage_id, artifact_pk)
                WHERE e.lineage_id = %(base_lineage)s
                  AND e.from_ord <= %(base)s AND e.to_ord > %(base)s
-                 AND g.from_ord <= %(base)s AND g.to_ord > %(base)s GROUP BY 1),
+                 AND g.from_ord <= %(base)s AND g.to_ord > %(base)s {among} GROUP BY 1),
            now AS (
                SELECT g.artifact_pk, array_agg(DISTINCT g.path_id ORDER BY g.path_id) AS paths
                FROM snapshot_entry e JOIN grounding_location g USING (lineage_id, artifact_pk)
                WHERE e.lineage_id = %(head_lineage)s
                  AND e.from_ord <= %(head)s AND e.to_ord > %(head)s
-                 AND g.from_ord <= %(head)s AND g.to_ord > %(head)s GROUP BY 1)
+                 AND g.from_ord <= %(head)s AND g.to_ord > %(head)s {among} GROUP BY 1)
            SELECT a.artifact_pk FROM was JOIN now USING (artifact_pk) JOIN artifact a USING (artifact_pk)
            WHERE was.paths <> now.paths AND (%(kinds)s::text[] IS NULL OR a.kind = ANY(%(kinds)s))
            ORDER BY a.kind, a.logical_key""",

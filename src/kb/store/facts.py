@@ -263,7 +263,7 @@ def homes_asking(
     return {(str(path), str(extractor)) for path, extractor in rows}
 
 
-FACTS_KEPT = 20
+FACTS_KEPT = 10
 """For so many snapshots after its file changed a blob's facts stay: reverts and branches come back to it."""
 
 FACTLESS: LiteralString = f"""NOT EXISTS (

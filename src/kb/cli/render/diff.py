@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kb.cli.render.words import short_sha
+from kb.cli.render.words import counted, short_sha
 from kb.cli.terminal import dim, one_line, strong, warning
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def _plain(text: str) -> str:
 
 def history_lines(found: HistoryAnswer) -> Iterable[str]:
     """The moments of a key, newest first."""
-    yield strong(f"{one_line(found.key)}: {len(found.moments)} moments in {found.commits} indexed commits")
+    moments, commits = counted(len(found.moments), "moment"), counted(found.commits, "indexed commit")
+    yield strong(f"{one_line(found.key)}: {moments} in {commits}")
     for moment in found.moments:
         verdict = f" [{moment.compatibility}]" if moment.compatibility else ""
         when = moment.committed_at.date().isoformat()
