@@ -1,9 +1,10 @@
 """A real history, commit by commit: time against a full index, equality with clean rebuilds, storage.
 
-    python -m evals.bench.history [REPOSITORY] [--commits 200] [--tip HEAD] [--rebuilds 10]
+    python -m evals.bench.history [REPOSITORY] [--commits 200] [--tip HEAD] [--rebuilds 10] [--search]
 
 REPOSITORY is a path or a URL; without it a public one is fetched. Times drift between runs and machines;
-the ratios are what counts.
+the ratios are what counts. Space is that of all tables with their indexes, the search index apart; an empty
+database has 0.9 MB of them, which is part of both numbers, and the ratio without it stands beside.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> None:
     )
     arguments.add_argument("--first-parent", action="store_true", help="the branch's own line only")
     arguments.add_argument("--jobs", type=int, default=0)
+    arguments.add_argument("--search", action="store_true", help="the search index too, as `kb index` does")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="kb-bench-") as scratch:
         where = options.repository or PUBLIC
@@ -52,29 +54,36 @@ def main() -> None:
             tip = repository.resolve(options.tip)
             past = list(repository.log(tip.sha, first_parent=options.first_parent))
             commits = past[-(options.commits + 1) :]
-            Bench(parts, clean, where, commits, options.jobs).run(options.rebuilds)
+            Bench(parts, clean, where, commits, options).run(options.rebuilds)
 
 
 class Bench:
     """One run over consecutive commits, oldest first."""
 
     def __init__(
-        self, parts: BenchParts, clean: BenchParts, where: str, commits: list[CommitInfo], jobs: int
+        self,
+        parts: BenchParts,
+        clean: BenchParts,
+        where: str,
+        commits: list[CommitInfo],
+        options: argparse.Namespace,
     ) -> None:
         self.parts = parts
         self.clean = clean
         self.where = where
         self.commits = commits
-        self.jobs = jobs
+        self.jobs: int = options.jobs
+        self.search: bool = options.search
 
     def run(self, rebuilds: int) -> None:
         first, *rest = self.commits
         merges = sum(len(commit.parents) > 1 for commit in rest)
         print(f"{self.where}: {len(rest)} commits after {first.sha[:12]}, {merges} of them merges")
+        empty = self.sizes()
         report, full = self.index(self.parts, first)
         counts = f"{report.files} files, {report.spans} spans, {report.artifacts} artifacts"
         print(f"full index of the first: {full:.2f} s ({counts})")
-        one = self.size()
+        one = self.sizes()
         cpu = cpu_seconds()
         seconds = self.history(rest)
         cpu = cpu_seconds() - cpu
@@ -86,17 +95,22 @@ class Bench:
             f"per commit: median {median:.3f} s = {median / again:.3f}x full, p95 {p95:.3f} s = {p95 / again:.3f}x full"
         )
         self.against_raw_parse(median)
-        after = self.size()
-        print(
-            f"storage: one {one:.1f} MB, {len(self.commits)} commits {after:.1f} MB = {after / one:.2f}x (to reach 2x)"
-        )
+        self.tell_storage(empty, one, self.sizes())
         self.compare(rebuilds)
 
     def index(
         self, parts: BenchParts, commit: CommitInfo, *, full: bool = False
     ) -> tuple[IndexReport, float]:
         started = time.perf_counter()
-        request = IndexRequest(self.where, commit.sha, full=full, jobs=self.jobs, fetch=parts is self.clean)
+        request = IndexRequest(
+            self.where,
+            commit.sha,
+            full=full,
+            jobs=self.jobs,
+            fetch=parts is self.clean,
+            search=self.search,
+            report_dirty=False,
+        )
         report = index_repository(parts, request)
         return report, time.perf_counter() - started
 
@@ -128,17 +142,30 @@ class Bench:
                 f"raw parse of HEAD: {parse:.2f} s ({blobs} blobs); a commit in the middle {median / parse:.3f}x"
             )
 
-    def size(self) -> float:
-        """Megabytes of the tables with their indexes, after what updates left has been cleared away."""
+    def tell_storage(self, empty: dict[str, float], one: dict[str, float], after: dict[str, float]) -> None:
+        """What the history takes against one snapshot, and the tables that grew most."""
+        known = [name for name in after if not name.startswith("search_")]
+        nothing, first, last = (sum(sizes[name] for name in known) for sizes in (empty, one, after))
+        print(
+            f"storage: one {first:.1f} MB, {len(self.commits)} commits {last:.1f} MB = {last / first:.2f}x (to reach 2x); "
+            f"without the empty database's {nothing:.1f} MB {(last - nothing) / (first - nothing):.2f}x"
+        )
+        for name in sorted(known, key=lambda name: one[name] - after[name])[:8]:
+            print(f"    {name:24} {one[name]:6.2f} MB, then {after[name]:6.2f} MB")
+        if self.search:
+            found = [sum(sizes[name] for name in after if name not in known) for sizes in (one, after)]
+            print(f"search index: one {found[0]:.1f} MB, then {found[1]:.1f} MB")
+
+    def sizes(self) -> dict[str, float]:
+        """Megabytes of each table with its indexes, after what updates left has been cleared away."""
         with self.parts.database.owner() as connection:
             connection.autocommit = True
             connection.execute("VACUUM FULL")
-            row = connection.execute(
-                """SELECT sum(pg_total_relation_size(c.oid)) / 1e6 FROM pg_class c
+            rows = connection.execute(
+                """SELECT c.relname, pg_total_relation_size(c.oid) / 1e6 FROM pg_class c
                    WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"""
-            ).fetchone()
-        assert row is not None
-        return float(row[0])
+            ).fetchall()
+        return {str(name): float(size) for name, size in rows}
 
     def compare(self, rebuilds: int) -> None:
         """Ends the run with an error where a snapshot is not the one that a clean index makes."""
