@@ -14,12 +14,7 @@ branch_labels = None
 depends_on = None
 
 EMPTY = """
-DELETE FROM search_snapshot;
-DELETE FROM search_member;
-DELETE FROM search_frequency;
-DELETE FROM search_document;
-DELETE FROM search_block;
-DELETE FROM search_index;
+TRUNCATE search_snapshot, search_member, search_frequency, search_document, search_block, search_index;
 """
 
 BYTES = """

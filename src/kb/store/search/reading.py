@@ -126,7 +126,7 @@ def documents(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
 ) -> list[Document]:
     """The named documents, in the order given."""
-    with steered(connection):
+    with steered(connection, view.present):
         rows = connection.execute(
             """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, h.path
                FROM unnest(%(docs)s::int4[]) WITH ORDINALITY AS w (doc, at)
@@ -148,15 +148,16 @@ def text_numbers(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Numbers
 ) -> tuple[Numbers, Numbers]:
     """The named documents by the numbers of their texts, rising: (texts, documents), in parallel."""
-    with steered(connection):
+    with steered(connection, view.present):
         rows = connection.execute(
-            """SELECT text_pk, doc FROM search_document
-               WHERE lineage_id = %(lineage)s AND doc = ANY(%(docs)s::int4[]) ORDER BY text_pk, doc""",
+            """SELECT d.text_pk, d.doc FROM unnest(%(docs)s::int4[]) AS w (doc)
+               JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc""",
             {"docs": integers(numbers), "lineage": view.lineage_id},
             prepare=True,
             binary=True,
         ).fetchall()
     pairs = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     return pairs[:, 0], pairs[:, 1]
 
 

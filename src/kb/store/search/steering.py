@@ -10,8 +10,9 @@ from weakref import WeakSet
 import psycopg
 from psycopg.pq import TransactionStatus
 
-EF_SEARCH = 400
-"""Breadth of the HNSW scan."""
+_BREADTHS = ((250_000, 400), (1 << 40, 800))
+"""Documents up to which a scan of the vector index is so broad: what keeps recall@10 at .95
+(docs/measurements/search.md)."""
 
 # Every statement knows which rows it wants, by key or by the order of an index; nothing tells the planner
 # how many they are. The vector scan goes on until enough of what it finds passes the filter.
@@ -24,17 +25,17 @@ _SETTINGS = {
     "enable_sort": "off",
     "jit": "off",
     "hnsw.iterative_scan": "relaxed_order",
-    "hnsw.ef_search": str(EF_SEARCH),
 }
 _SET = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
-_RESET = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in _SETTINGS)
+_RESET = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in (*_SETTINGS, "hnsw.ef_search"))
 
 _steered: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 @contextmanager
-def steered(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Runs the block's searching statements as they should be, in the open transaction or in one of its own.
+def steered(connection: psycopg.Connection[Any], documents: int) -> Iterator[None]:
+    """Runs the block's searching statements as they should be for a snapshot with so many documents, in the
+    open transaction or in one of its own.
 
     May be nested: a search sets everything once, a single leg sets it for itself.
     """
@@ -44,7 +45,8 @@ def steered(connection: psycopg.Connection[Any]) -> Iterator[None]:
     with ExitStack() as stack:
         if connection.info.transaction_status == TransactionStatus.IDLE:
             stack.enter_context(connection.transaction())
-        connection.execute(_SET, prepare=False)
+        breadth = next(breadth for most, breadth in _BREADTHS if documents <= most)
+        connection.execute(f"{_SET}; SET LOCAL hnsw.ef_search TO {breadth}", prepare=False)
         _steered.add(connection)
         try:
             yield
