@@ -26,7 +26,11 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
     def list_contracts(
         method: Annotated[_Method | None, Field(description="Only this HTTP method.")] = None,
         path: Annotated[
-            str | None, Field(max_length=1000, description="Beginning of the route's path: /api/orders.")
+            str | None,
+            Field(
+                max_length=1000,
+                description="Beginning of the route's path: /api/orders; where none begins so, part of it.",
+            ),
         ] = None,
         framework: Annotated[
             str | None, Field(max_length=50, description="fastapi, flask, starlette, django or drf.")
@@ -40,10 +44,14 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, UnitsAnswer]:
         """The HTTP and websocket ROUTES of the repository: method, path, handler, parameters, request body, responses, security. Filter to keep it short; get_knowledge("GET /orders") for one."""
-        methods = (method,) if method else ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
-                                            "WEBSOCKET", "ANY", "MOUNT")  # fmt: skip
-        prefixes = tuple(f"api:{one} {path or ''}" for one in methods) if method or path else ()
-        wanted = ListFilter(listing.CONTRACTS, name, folder, framework or None, prefixes)
+        wanted = ListFilter(
+            listing.CONTRACTS,
+            name,
+            folder,
+            framework or None,
+            methods=(method,) if method else (),
+            route=path,
+        )
         return calls.answer(
             "list_contracts", list_units, wanted,
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),

@@ -22,7 +22,16 @@ Answers = Literal["structured", "text"]
 
 DELIMITED = frozenset({"text", "source"})
 """Fields that hold running text of a repository."""
-_COUNTS = ("units", "hits", "dependents", "excerpts", "changes", "moments", "repositories")
+_COUNTS = {
+    "excerpts": "excerpt",
+    "hits": "hit",
+    "dependents": "dependent",
+    "changes": "change",
+    "moments": "moment",
+    "repositories": "repository",
+    "units": "unit",
+}
+"""What an answer's list holds -> one of it."""
 
 
 def delimited(text: str) -> str:
@@ -62,12 +71,14 @@ def serialised(body: Mapping[str, Any]) -> str:
 
 def summary(body: Mapping[str, Any]) -> str:
     """One line for whoever looks at the text: how much came back, and that the data is beside it."""
-    for name in _COUNTS:
+    if "outcome" in body:
+        return str(body["outcome"])
+    for name, one in _COUNTS.items():
         if name in body:
-            said = f"{len(body[name])} {name}"
+            said = f"{len(body[name])} {one if len(body[name]) == 1 else name}"
             omitted = body.get("omitted", 0)
             return f"{said}, {omitted} more" if omitted else said
-    return str(body.get("outcome", "done"))
+    return "done"
 
 
 class Renderer:

@@ -132,6 +132,9 @@ def _page(
         notes.append(f"no text here has: {', '.join(term[:60] for term in ranking.unknown_terms[:10])}")
     if not hits:
         notes.append(f"nothing there: no unit fits ({ranking.matched} passed the filters)")
+        view = opened.search_view()
+        if not ranking.matched and view is not None:
+            notes.append(f"kinds here: {', '.join(view.kinds)}")
 
     def load(numbers: Sequence[int]) -> list[FoundUnit]:
         wanted: list[Hit] = [hits[n] for n in numbers]

@@ -21,6 +21,7 @@ from kb.store.units import SnapshotUnits
 
 Event = Literal["added", "changed", "removed"]
 _PLACES = 3
+_NAMESAKES = 10
 _KINDS = {"api": "contract", "entity": "entity"}
 """Beginning of a logical key -> kind, for the kinds that are judged."""
 
@@ -48,6 +49,10 @@ class HistoryAnswer(BaseModel):
 
     answered_from: AnsweredFrom
     key: str
+    also_called_so: Annotated[
+        tuple[str, ...],
+        Field(description="Other keys that the name stands for: ask for one of them by itself."),
+    ] = ()
     commits: Annotated[int, Field(ge=0, description="Indexed commits that were looked at.")]
     moments: tuple[Moment, ...]
     total: Annotated[int, Field(ge=0, description="Moments on all pages together.")]
@@ -67,13 +72,13 @@ def history(library: Library, key: str, *, repo: str | None, paging: Paging | No
     digest = question_digest(repo, "history", key)
     cursor = decode_cursor(paging.cursor, digest) if paging is not None and paging.cursor else None
     with library.opened(repo, None) if cursor is None else library.opened_again(cursor.snapshot_id) as opened:
-        key, seen = _seen(opened, key)
-        found = _moments(key, seen)
-        return _answer(opened, key, len(seen), found, cursor.offset if cursor else 0, digest, paging)
+        keys, seen = _seen(opened, key)
+        found = _moments(keys[0], seen)
+        return _answer(opened, keys, len(seen), found, cursor.offset if cursor else 0, digest, paging)
 
 
-def _seen(opened: Opened, key: str) -> tuple[str, list[KeyAt]]:
-    """The key as it is spelled, with every indexed commit up to the snapshot that answers."""
+def _seen(opened: Opened, key: str) -> tuple[list[str], list[KeyAt]]:
+    """The keys that are meant, of the first one every indexed commit up to the snapshot that answers."""
     snapshot = opened.snapshot
 
     def over_time(spelled: str) -> list[KeyAt]:
@@ -81,13 +86,11 @@ def _seen(opened: Opened, key: str) -> tuple[str, list[KeyAt]]:
 
     seen = over_time(key)
     if any(at.artifact_pk is not None for at in seen):
-        return key, seen
+        return [key], seen
     target = find_target(opened, key)
-    spelled = opened.lists.keys_of(target.artifacts[:1])
-    if not spelled:
-        return key, seen
-    named = next(iter(spelled.values()))[1]
-    return named, over_time(named)
+    named = opened.lists.keys_of(target.artifacts[:_NAMESAKES])
+    keys = [named[pk][1] for pk in target.artifacts if pk in named]
+    return (keys, over_time(keys[0])) if keys else ([key], seen)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def _moments(key: str, seen: Sequence[KeyAt]) -> list[_Turn]:
 
 def _answer(
     opened: Opened,
-    key: str,
+    keys: Sequence[str],
     commits: int,
     turns: Sequence[_Turn],
     start: int,
@@ -133,7 +136,8 @@ def _answer(
         more = end < len(turns)
         return HistoryAnswer(
             answered_from=source,
-            key=key,
+            key=keys[0],
+            also_called_so=tuple(keys[1:]),
             commits=commits,
             moments=tuple(items),
             total=len(turns),

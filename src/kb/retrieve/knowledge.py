@@ -31,6 +31,9 @@ def get_knowledge(
         if not order:
             unread = file_note(opened, found.path) if found.path else None
             note = f"nothing there: {unread or 'the target exists, and no unit of these kinds stands there'}"
+            if kinds and not unread:
+                there = opened.kept((*question, "kinds"), lambda: _kinds(opened, target))
+                note += f"; of these do: {', '.join(there)}" if there else ""
         at = (found.path, found.start) if found.matched == "line" else None
         return units_page(opened, order, start, digest, paging, matched=found.matched, note=note, at=at)
 
@@ -49,6 +52,12 @@ def _ranked(opened: Opened, target: str, kinds: Sequence[str]) -> tuple[Target, 
         named = opened.lists.keys_of(order)
         order = [pk for pk in order if named[pk][0] in wanted]
     return found, order
+
+
+def _kinds(opened: Opened, target: str) -> list[str]:
+    """The kinds of what there is about a target."""
+    _, order = _ranked(opened, target, ())
+    return sorted({kind for kind, _ in opened.lists.keys_of(order).values()})
 
 
 def _inside(opened: Opened, artifacts: Sequence[int]) -> list[int]:

@@ -26,8 +26,8 @@ from kb.store.serving import Seals, SnapshotLists, seals
 from kb.store.units import ArtifactRow, SnapshotUnits
 
 _CHOICES = 32
-MOST_PLACES = 6
-"""Places of a unit in a list; a contract has up to five roles."""
+MOST_PLACES = 5
+"""Places of a unit in a list: of a contract the handler, the route and its models."""
 
 
 class Connections(Protocol):

@@ -27,6 +27,10 @@ class ListFilter:
     framework: str | None = None
     key_prefixes: tuple[str, ...] = ()
     """Beginnings of the logical key, one of which it must have."""
+    methods: tuple[str, ...] = ()
+    """HTTP methods, one of which a contract must have."""
+    route: str | None = None
+    """Beginning of a contract's path; where none begins so, part of it."""
     has_field: str | None = None
     """Name of a field that an entity has, its inherited ones included."""
 
@@ -42,6 +46,8 @@ def list_units(
         wanted.folder,
         wanted.framework,
         wanted.key_prefixes,
+        wanted.methods,
+        wanted.route,
         wanted.has_field,
     )
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
@@ -54,14 +60,26 @@ def _fitting(opened: Opened, wanted: ListFilter) -> list[int]:
     listed: Sequence[Listed] = opened.kept(
         ("of_kinds", wanted.kinds), lambda: opened.lists.of_kinds(wanted.kinds)
     )
-    order = [one.artifact_pk for one in listed if _fits(one, wanted)]
+    fitting = [one for one in listed if _fits(one, wanted)]
+    order = [one.artifact_pk for one in _on_route(fitting, wanted.route)]
     if wanted.folder is not None:
         inside = opened.lists.under(wanted.folder.removeprefix("./"), order)
         order = [pk for pk in order if pk in inside]
     return order
 
 
+def _on_route(contracts: Sequence[Listed], route: str | None) -> Sequence[Listed]:
+    """Those whose path begins with the route, else those that have it inside: a prefix is not known to all."""
+    if not route:
+        return contracts
+    paths = [(one, one.logical_key.partition(" ")[2]) for one in contracts]
+    begun = [one for one, path in paths if path.startswith(route)]
+    return begun or [one for one, path in paths if route in path]
+
+
 def _fits(one: Listed, wanted: ListFilter) -> bool:
+    if wanted.methods and not one.logical_key.startswith(tuple(f"api:{name} " for name in wanted.methods)):
+        return False
     if wanted.name is not None and wanted.name.lower() not in one.logical_key.lower():
         return False
     if wanted.key_prefixes and not one.logical_key.startswith(wanted.key_prefixes):

@@ -15,6 +15,7 @@ from kb.retrieve.search_request import SearchOptions
 from kb.store.serving import terms_beginning
 
 MOST_NEAR = 5
+_ROUTE = re.compile(r"(?:[A-Za-z]+\s+)?/\S*")
 _CANDIDATES = 50
 _FEW = 3
 _REPEATING = ("passage", "import", "package_dependency")
@@ -45,6 +46,11 @@ def near_names(opened: Opened, text: str) -> list[str]:
     its words, or those that they are misspelled from, are found by.
     """
     stored = opened.stored
+    if _ROUTE.fullmatch(text):
+        return _most_alike(text, _contracts(opened, text))
+    below = stored.paths_under(text.strip("/"), _COMPARED)
+    if below:
+        return _most_alike(text, below)
     for ending in _endings(text):
         near = stored.keys_alike(ending, _CANDIDATES)
         if "." in ending or "/" in text:
@@ -56,7 +62,29 @@ def near_names(opened: Opened, text: str) -> list[str]:
         if near:
             return near
     words = [word for word in re.split(r"[.:/ #\-]+", text) if len(word) > 1]
-    return _most_alike(text, [*_inside(opened, text), *_found_by_words(opened, words)]) if words else []
+    if not words:
+        return []
+    found = [key for key in _found_by_words(opened, words) if _alike(words[-1], key)]
+    return _most_alike(text, [*_inside(opened, text), *found])
+
+
+def _alike(word: str, key: str) -> bool:
+    """Whether a key is called much as the word, or has it inside."""
+    word, name = word.lower(), re.split(r"[.:/>#]", key.lower())[-1]
+    return word in key.lower() or difflib.SequenceMatcher(None, word, name).ratio() >= _HALF_LIKE
+
+
+def _contracts(opened: Opened, text: str) -> list[str]:
+    """Keys of contracts that share a segment of their path with the route, those that share most first."""
+    kinds = ("contract",)
+    listed = opened.kept(("of_kinds", kinds), lambda: opened.lists.of_kinds(kinds))
+    wanted = set(re.findall(r"[\w-]+", text.lower()))
+    shared = {
+        one.logical_key: len(wanted & set(re.findall(r"[\w-]+", one.logical_key.lower()))) for one in listed
+    }
+    return sorted((key for key, count in shared.items() if count), key=lambda key: (-shared[key], key))[
+        :_COMPARED
+    ]
 
 
 def _endings(text: str) -> list[str]:

@@ -6,6 +6,7 @@ from kb.errors import UsageError
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.near import unknown_file
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
+from kb.retrieve.units import line_texts
 
 
 def find_provenance(
@@ -32,9 +33,20 @@ def find_provenance(
 
 def _nothing_there(opened: Opened, path: str, line: int) -> str:
     note = file_note(opened, path)
-    if note is None:
-        return f"nothing there: the file was read, and no unit stands on line {line}"
-    return f"nothing there: {note}"
+    if note is not None:
+        return f"nothing there: {note}"
+    lines = _line_count(opened, path)
+    if lines is not None and line > lines:
+        return f"nothing there: the file has {lines} lines"
+    return f"nothing there: the file was read, and no unit stands on line {line}"
+
+
+def _line_count(opened: Opened, path: str) -> int | None:
+    """Lines of a file of the snapshot; None where git cannot be asked."""
+    file = opened.stored.file(path)
+    if file is None or opened.repository is None:
+        return None
+    return len(line_texts(opened.repository.read(file[0])))
 
 
 def file_note(opened: Opened, path: str) -> str | None:

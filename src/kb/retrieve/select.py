@@ -55,7 +55,7 @@ def select_repository(connection: Connection, selector: str | None, cwd: Path, h
         return here
     if len(known) == 1:
         return known[0]
-    raise UsageError("several repositories are indexed", hint=f"choose with --repo: {_names(known)}")
+    raise UsageError("several repositories are indexed", hint=f"name one of them as repo: {_names(known)}")
 
 
 def _at_path(connection: Connection, where: str, home: Path) -> RepositoryRow | None:

@@ -17,7 +17,7 @@ from kb.retrieve.near import unknown_file
 from kb.retrieve.pages import Paging, cursor_after, opened_page
 from kb.retrieve.provenance import file_note
 from kb.retrieve.targets import find_target
-from kb.retrieve.units import line_texts
+from kb.retrieve.units import line_texts, most_telling
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 MOST_CONTEXT = 200
@@ -144,7 +144,7 @@ def _places(opened: Opened, wanted: Wanted) -> list[_Place]:
             span=place.span_id.hex(),
         )
         for row in rows
-        for place in row.places
+        for place in most_telling(row.places, _MOST_PLACES, None)
     ]
     return list({(one.path, one.start, one.end): one for one in places}.values())[:_MOST_PLACES]
 

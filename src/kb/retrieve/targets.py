@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from kb.errors import UsageError
 from kb.retrieve.library import Opened
 from kb.retrieve.near import nothing_called
 from kb.store.units import SnapshotUnits
@@ -62,10 +64,13 @@ def find_target(opened: Opened, text: str) -> Target:
     """What `text` means: a logical key, `file:line`, a span id, a file, a route, a dotted name or the end of one.
 
     Raises:
+        UsageError: the text is blank.
         NotFoundError: nothing by that name; the hint and `data["near"]` have the nearest names.
     """
     stored = opened.stored
     text = text.strip()[:LONGEST]
+    if not text:
+        raise UsageError("a blank names nothing", hint="name a key, a symbol, a route, a file or file:line")
     found = _exact(stored, text) or _place(stored, text) or _route(stored, text) or _named(stored, text)
     if found is None:
         raise nothing_called(opened, text)
@@ -106,7 +111,22 @@ def _route(stored: SnapshotUnits, text: str) -> Target | None:
         found = stored.with_key([f"api:{method} {spelled}" for method in methods])
         if found:
             return Target("route", _unique(found))
-    return None
+    return _route_below(stored, methods, path)
+
+
+def _route_below(stored: SnapshotUnits, methods: Sequence[str], path: str) -> Target | None:
+    """Routes that end with the path: below a prefix that whoever asks does not know."""
+    end = path.strip("/")
+    if not end:
+        return None
+    wanted = tuple(f"api:{method} " for method in methods)
+    found = [
+        pk
+        for spelled in (end, end + "/")
+        for key, pk in stored.named_keys(spelled, MOST_NAMED)
+        if key.startswith(wanted)
+    ]
+    return Target("route", _unique(found)) if found else None
 
 
 def _named(stored: SnapshotUnits, text: str) -> Target | None:

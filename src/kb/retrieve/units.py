@@ -9,7 +9,10 @@ from kb.git.repository import Repository
 from kb.model.served import Provenance, SourceLine, Unit
 from kb.retrieve.freshness import HeadReader
 from kb.retrieve.select import Selected
-from kb.store.units import MEMBER, ArtifactRow, Place
+from kb.store.units import ASIDE, MEMBER, ArtifactRow, Place
+
+_FIRST = ("definition", "handler", "route", "view", "entity", "declaration", "signature")
+"""Roles of the lines that say what a unit is, the most telling ones first."""
 
 
 class UnitMaker:
@@ -68,9 +71,10 @@ class UnitMaker:
 
 
 def most_telling(places: Sequence[Place], most: int, at: tuple[str, int] | None) -> list[Place]:
-    """Up to so many places: on the line that was asked for, then one of each role, then the rest; members last.
+    """Up to so many places: on the line that was asked for, then one of each role, then the rest.
 
     A class has a place for each of its members, an import one for each file: all of them would fill an answer.
+    What a thing is comes before what it takes part in: a handler before the routers that lead to it.
     """
 
     def asked_for(place: Place) -> bool:
@@ -79,7 +83,9 @@ def most_telling(places: Sequence[Place], most: int, at: tuple[str, int] | None)
     first: set[str] = set()
     ranked = []
     for place in places:
-        ranked.append((not asked_for(place), place.role == MEMBER, place.role in first))
+        aside = ASIDE.index(place.role) + 1 if place.role in ASIDE else 0
+        known = _FIRST.index(place.role) if place.role in _FIRST else len(_FIRST)
+        ranked.append((not asked_for(place), place.role == MEMBER, place.role in first, aside, known))
         first.add(place.role)
     order = sorted(range(len(places)), key=lambda number: ranked[number])
     return [places[number] for number in order[:most]]

@@ -134,7 +134,7 @@ class _Check:
         file = self.repository.file_at(self.old, self.path)
         if file is None:
             return self._made("absent", f"there is no file {self.path[:200]} at {self.old[:12]}")
-        lines = line_texts(self.repository.read(file.oid))
+        lines = self._lines(file)
         if self.end > len(lines):
             return self._made("absent", f"the file has {len(lines)} lines at {self.old[:12]}")
         cited = lines[self.start - 1 : self.end]
@@ -183,6 +183,8 @@ class _Check:
             same = [one for one in spans if one.span.span_id == self.anchor.span.span_id]
             if same:
                 return self._found(self.path, same)
+            if self.anchor.span.kind == "module" and len(cited) < len(self._lines(file)):
+                return self._by_text(there, cited)
             named = [
                 one
                 for one in spans
@@ -219,10 +221,10 @@ class _Check:
         return self._made("absent", f"what stood there is gone at {self.new[:12]}")
 
     def _by_text(self, there: TreeFile | None, cited: Sequence[str]) -> Verdict:
-        """Lines that no span covers are compared as text."""
+        """Lines that no span covers, or the whole file's alone, are compared as text."""
         if there is None:
             return self._made("absent", f"the file is gone at {self.new[:12]}")
-        lines = line_texts(self.repository.read(there.oid))
+        lines = self._lines(there)
         if lines[self.start - 1 : self.end] == list(cited):
             return self._made("verified", "the same text stands there", (self.path, self.start, self.end))
         for at in range(len(lines) - len(cited) + 1):
@@ -230,7 +232,10 @@ class _Check:
                 return self._made(
                     "moved", "the same text stands elsewhere", (self.path, at + 1, at + len(cited))
                 )
-        return self._made("changed", "the lines were edited, and no span covers them")
+        return self._made("changed", "the lines were edited, and no span smaller than the file covers them")
+
+    def _lines(self, file: TreeFile) -> list[str]:
+        return line_texts(self.repository.read(file.oid))
 
     def _spans(self, file: TreeFile) -> tuple[LocatedSpan, ...]:
         dialect = dialect_of(file.path)

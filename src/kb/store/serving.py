@@ -12,6 +12,7 @@ from typing import Any, LiteralString, NamedTuple
 import psycopg
 
 from kb.model.spans import LocatedSpan, Span
+from kb.store.units import ASIDE, ELSEWHERE
 
 _ENTRY: LiteralString = "e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s"
 _FILE: LiteralString = "f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s"
@@ -20,6 +21,9 @@ _PLACE: LiteralString = "g.lineage_id = %(lineage)s AND g.from_ord <= %(ordinal)
 
 LISTED_KINDS: LiteralString = "a.kind IN ('contract', 'entity', 'event', 'cache', 'setting', 'command')"
 """Kinds that lists are made of. The index on kinds holds exactly these."""
+
+
+_FEW_PATHS = 50
 
 
 class Held(NamedTuple):
@@ -125,11 +129,25 @@ class SnapshotLists:
 
     def under(self, folder: str, artifact_pks: Sequence[int]) -> set[int]:
         """Those of the artifacts that stand in the file `folder` or below that folder."""
+        below = folder.rstrip("/")
+        paths = self._connection.execute(
+            """SELECT path_id FROM path WHERE path = %(folder)s
+               UNION ALL SELECT path_id FROM path WHERE path >= %(below)s AND path <= %(below)s || chr(1114111)
+               LIMIT %(most)s""",
+            {"folder": below, "below": f"{below}/", "most": _FEW_PATHS + 1},
+        ).fetchall()
+        if len(paths) <= _FEW_PATHS:  # what stands in few files is read, and not where many artifacts stand
+            rows = self._connection.execute(
+                f"""SELECT DISTINCT g.artifact_pk FROM grounding_location g
+                    WHERE g.path_id = ANY(%(paths)s::int8[]) AND {_PLACE}""",
+                {**self._at, "paths": [row[0] for row in paths]},
+            ).fetchall()
+            return {int(row[0]) for row in rows}.intersection(artifact_pks)
         rows = self._connection.execute(
             f"""SELECT DISTINCT g.artifact_pk FROM grounding_location g JOIN path p USING (path_id)
                 WHERE g.artifact_pk = ANY(%(pks)s::int8[]) AND {_PLACE}
                   AND (p.path = %(folder)s OR starts_with(p.path, %(below)s))""",
-            {**self._at, "pks": list(artifact_pks), "folder": folder, "below": folder.rstrip("/") + "/"},
+            {**self._at, "pks": list(artifact_pks), "folder": below, "below": f"{below}/"},
         ).fetchall()
         return {int(row[0]) for row in rows}
 
@@ -142,17 +160,22 @@ class SnapshotLists:
         return {int(pk): (str(kind), str(key)) for pk, kind, key in rows}
 
     def beside(self, artifact_pks: Sequence[int]) -> list[int]:
-        """Other artifacts that stand on the very places of these, by kind and key."""
+        """Other artifacts that stand on the very places of these, by kind and key.
+
+        Only what is there: all routes of an application share its routers, and those of a model the model.
+        """
         rows = self._connection.execute(
             f"""SELECT DISTINCT a.kind, a.logical_key, a.artifact_pk
                 FROM (SELECT g.span_pk, g.path_id, g.n FROM grounding_location g
+                      JOIN artifact_derived_from o ON o.artifact_pk = g.artifact_pk AND o.span_pk = g.span_pk
+                       AND o.role <> ALL(%(aside)s)
                       WHERE g.artifact_pk = ANY(%(pks)s::int8[]) AND {_PLACE}) own
-                JOIN artifact_derived_from d ON d.span_pk = own.span_pk
+                JOIN artifact_derived_from d ON d.span_pk = own.span_pk AND d.role <> ALL(%(elsewhere)s)
                 JOIN grounding_location g ON g.artifact_pk = d.artifact_pk AND g.span_pk = own.span_pk
                  AND g.path_id = own.path_id AND g.n = own.n AND {_PLACE}
                 JOIN artifact a ON a.artifact_pk = g.artifact_pk
                 WHERE a.artifact_pk <> ALL(%(pks)s::int8[]) ORDER BY 1, 2, 3""",
-            {**self._at, "pks": list(artifact_pks)},
+            {**self._at, "pks": list(artifact_pks), "aside": list(ASIDE), "elsewhere": list(ELSEWHERE)},
         ).fetchall()
         return [int(row[2]) for row in rows]
 

@@ -12,6 +12,10 @@ NAMED_KINDS: LiteralString = "a.kind NOT IN ('import', 'passage', 'package_depen
 """Kinds that are called by the ends of their keys. The index on reversed keys holds exactly these."""
 MEMBER = "member"
 """Role of the lines that declare a member, to the class that it is a member of."""
+ASIDE = ("include", "router", "dependency", MEMBER)
+"""Roles of lines that lead to a unit and are not the unit, in the order in which they are wanted."""
+ELSEWHERE = (*ASIDE, "request_model", "response_model", "parameter_model", "related", "inherited")
+"""Roles of lines that are another thing, which the unit only uses."""
 _HELD_FILE: LiteralString = """EXISTS (SELECT FROM snapshot_file f WHERE f.path_id = p.path_id
     AND f.lineage_id = %(lineage)s AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s)"""
 
@@ -108,8 +112,11 @@ class SnapshotUnits:
 
     def named(self, ending: str, limit: int) -> list[int]:
         """Artifacts whose key ends with `ending` after a `.`, `:` or `/`, by their keys read backwards."""
-        rows = self._ending(ending, limit, "AND right(a.logical_key, length(%(ending)s)) = %(ending)s")
-        return [pk for _, pk in rows]
+        return [pk for _, pk in self.named_keys(ending, limit)]
+
+    def named_keys(self, ending: str, limit: int) -> list[tuple[str, int]]:
+        """(logical key, artifact) of those that are `named` so, in the same order."""
+        return self._ending(ending, limit, "AND right(a.logical_key, length(%(ending)s)) = %(ending)s")
 
     def keys_alike(self, ending: str, limit: int) -> list[str]:
         """Logical keys that end so in any case, in the same order."""
