@@ -150,6 +150,9 @@ def _claims(
     connection: psycopg.Connection[Any], lineage_id: int, bases: Iterable[str]
 ) -> dict[str, list[_Claim]]:
     """Whoever claims one of these keys at the lineage's tip, by whatever name."""
+    keys = sorted(bases)
+    if not keys:
+        return {}
     rows = connection.execute(
         """WITH k AS MATERIALIZED (SELECT unnest(%(keys)s::text[]) COLLATE "C" AS key),
            named AS (
@@ -163,7 +166,7 @@ def _claims(
            JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = %(lineage)s
             AND e.to_ord = %(open)s
            JOIN path p ON p.path_id = e.home_path_id""",
-        {"keys": sorted(bases), "lineage": lineage_id, "open": OPEN},
+        {"keys": keys, "lineage": lineage_id, "open": OPEN},
     ).fetchall()
     claims = defaultdict(list)
     for base, path, *rest in rows:

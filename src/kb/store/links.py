@@ -186,30 +186,28 @@ def replace(
     )
     keys = {entry.artifact_id: entry.artifact_pk for entry in before.entries}
     keys |= put_artifacts(connection, opened.values(), spans)
-    stale, fresh = _changed_lookups(linked, before)
-    paths = _path_keys(
-        connection,
-        {path for path, _ in opened}
-        | {path for _, _, path, _ in appearing}
-        | {row.path for row in stale | fresh},
-    )
-    _close(connection, before.lineage_id, ordinal, closed, [old[place] for place in old.keys() - new])
-    _open(
-        connection,
-        before.lineage_id,
-        ordinal,
-        [(keys[artifact_id], paths[path]) for path, artifact_id in opened],
-        [(keys[artifact_id], spans[span], paths[path], n) for artifact_id, span, path, n in appearing],
-    )
-    _drop_lookups(connection, before.lineage_id, [(paths[row.path], *row[1:]) for row in stale])
-    _copy_lookups(connection, [(paths[row.path], *row[1:]) for row in fresh], before.lineage_id)
+    left = old.keys() - new
+    if closed or left:
+        _close(connection, before.lineage_id, ordinal, closed, [old[place] for place in left])
+    if opened or appearing:
+        paths = _path_keys(connection, {path for path, _ in opened} | {path for _, _, path, _ in appearing})
+        _open(
+            connection,
+            before.lineage_id,
+            ordinal,
+            [(keys[artifact_id], paths[path]) for path, artifact_id in opened],
+            [(keys[artifact_id], spans[span], paths[path], n) for artifact_id, span, path, n in appearing],
+        )
+    _replace_lookups(connection, linked, before)
     touched = {keys[artifact_id] for _, artifact_id in opened} | {keys[place[0]] for place in appearing}
-    moved = {old[place][0] for place in old.keys() - new} - {entry.artifact_pk for entry in closed}
+    moved = {old[place][0] for place in left} - {entry.artifact_pk for entry in closed}
     return Replaced(len(opened) - len(closed), sorted(touched | moved))
 
 
 def _places(connection: psycopg.Connection[Any], before: Held) -> dict[_Place, tuple[int, int, int, int]]:
     """Where the artifacts of some homes stand at the tip; each place with its row's keys."""
+    if not before.entries:
+        return {}
     rows = connection.execute(
         """SELECT a.artifact_id, c.span_id, p.path, g.n, g.artifact_pk, g.span_pk, g.path_id
            FROM unnest(%s::int8[]) AS h (artifact_pk) JOIN artifact a USING (artifact_pk)
@@ -224,10 +222,15 @@ def _places(connection: psycopg.Connection[Any], before: Held) -> dict[_Place, t
     }
 
 
-def _changed_lookups(linked: Sequence[LinkedFile], before: Held) -> tuple[set[LookupRow], set[LookupRow]]:
-    """Look-ups that are not asked any more or have another answer, and those that are new."""
+def _replace_lookups(connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: Held) -> None:
+    """Takes away look-ups that are not asked any more or have another answer, and adds those that are new."""
     now = {row._replace(key=stored_key(row.key)) for one in linked for row in one.lookups}
-    return before.lookups - now, now - before.lookups
+    stale, fresh = before.lookups - now, now - before.lookups
+    if not stale and not fresh:
+        return
+    paths = _path_keys(connection, {row.path for row in stale | fresh})
+    _drop_lookups(connection, before.lineage_id, [(paths[row.path], *row[1:]) for row in stale])
+    _copy_lookups(connection, [(paths[row.path], *row[1:]) for row in fresh], before.lineage_id)
 
 
 def _close(
