@@ -78,18 +78,22 @@ class SnapshotUnits:
 
     def _places(self, artifact_pks: Iterable[int]) -> list[tuple[int, Place]]:
         rows = self._connection.execute(
-            """SELECT g.artifact_pk, p.path, o.start_line, o.end_line, c.symbol_path, d.role, c.span_id,
+            """-- The file first, then the place in it: `import os` has hundreds of places in others.
+               WITH here AS MATERIALIZED (
+                   SELECT g.artifact_pk, g.span_pk, g.path_id, g.n, f.parse_id, f.blob_id
+                   FROM grounding_location g
+                   JOIN snapshot_file f ON f.lineage_id = g.lineage_id AND f.path_id = g.path_id
+                    AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
+                   WHERE g.artifact_pk = ANY(%(pks)s::int8[]) AND g.lineage_id = %(lineage)s
+                     AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s)
+               SELECT g.artifact_pk, p.path, o.start_line, o.end_line, c.symbol_path, d.role, c.span_id,
                       c.kind, encode(b.oid, 'hex')
-               FROM grounding_location g
+               FROM here g
                JOIN artifact_derived_from d ON d.artifact_pk = g.artifact_pk AND d.span_pk = g.span_pk
                JOIN path p USING (path_id)
-               JOIN snapshot_file f ON f.lineage_id = g.lineage_id AND f.path_id = g.path_id
-                AND f.from_ord <= %(ordinal)s AND f.to_ord > %(ordinal)s
                JOIN blob b USING (blob_id)
-               JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
+               JOIN span_occurrence o ON o.parse_id = g.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
                JOIN code_span c ON c.span_pk = g.span_pk
-               WHERE g.artifact_pk = ANY(%(pks)s::int8[]) AND g.lineage_id = %(lineage)s
-                 AND g.from_ord <= %(ordinal)s AND g.to_ord > %(ordinal)s
                ORDER BY g.artifact_pk, p.path, o.start_line, o.end_line, d.role, c.span_id""",
             {**self._at, "pks": list(artifact_pks)},
         ).fetchall()
