@@ -96,5 +96,5 @@ def test_a_progress_bar_has_no_background_tasks():
 
 
 def test_a_mapping_of_settings_that_is_called_redis_is_no_cache():
-    text = "REDIS = {'a': 1}\nTASKS_REDIS = REDIS['tasks']\nTASKS_REDIS.get('HOST')\n"
+    text = "REDIS = {'a': 1}\nTASKS_REDIS = REDIS['tasks']\nTASKS_REDIS.get('HOST')\nREDIS['b'].get('PORT')\n"
     assert knowledge({"s.py": text}) == {}

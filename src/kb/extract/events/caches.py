@@ -104,6 +104,8 @@ class Caches:
         owner = seen.owner
         if not owner:
             inner = seen.expr.items[0].items[0] if seen.expr.items and seen.expr.items[0].items else None
+            if inner is not None and inner.kind == "subscript" and not _is_client(inner):
+                return False  # `REDIS["caching"].get("HOST")`: something out of a mapping of settings
             return bool(_HOLDER.search(dotted(inner)))
         entry = seen.blob.assigned.get(owner)
         known = cache_keys.local_values(seen, owner) or ([entry.value] if entry and entry.value else [])
