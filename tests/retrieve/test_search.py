@@ -7,6 +7,7 @@ import pytest
 from kb.embed.embedding import embed_snapshots
 from kb.errors import NotFoundError, UsageError
 from kb.providers import open_provider
+from kb.providers.tokens import token_counter
 from kb.retrieve import evaluation
 from kb.retrieve.search import EmbeddingChoice, search
 from kb.retrieve.search_request import SearchOptions
@@ -100,10 +101,23 @@ def test_the_code_of_a_definition_is_found_where_no_extractor_named_it(parts, em
     assert (place.file, place.start_line, place.end_line) == ("shop/orders.py", 11, 14)
 
 
-def test_comments_are_in_no_passage(parts, embedded):
-    assert "comment" not in " ".join(
-        hit.unit.text for hit in search(parts, "grand total order", SearchOptions(k=50), repo=embedded).hits
+def test_comments_are_searched_in_no_passage(parts, embedded):
+    result = search(parts, "comment speaks", SearchOptions(mode="lexical"), repo=embedded)
+    assert not result.hits
+
+
+def test_source_that_is_found_reads_as_it_stands_there(parts, embedded):
+    result = search(parts, "subtotal price", SearchOptions(kinds=("passage",)), repo=embedded)
+    text = {hit.unit.key: hit.unit.text for hit in result.hits}
+    assert text["passage:shop.orders.Order.grand_total"] == (
+        "def grand_total(self, lines):\n"
+        "    # a comment that no unit speaks of\n"
+        "    subtotal = sum(line.price for line in lines)\n"
+        "    return round_half_up(subtotal)"
     )
+    classes = search(parts, "Order limit", SearchOptions(kinds=("passage",)), repo=embedded)
+    text = {hit.unit.key: hit.unit.text for hit in classes.hits}
+    assert text["passage:shop.orders.Order"] == "class Order:\n...\n    limit = 10"
 
 
 def test_a_definition_that_is_named_comes_before_its_test(parts, embedded):
@@ -121,9 +135,12 @@ def test_another_model_than_the_snapshots_is_an_error_that_says_what_to_run(part
 
 def test_the_token_budget_stops_the_list_and_counts_the_rest(parts, embedded):
     everything = search(parts, "order", SearchOptions(), repo=embedded)
-    some = search(parts, "order", SearchOptions(), repo=embedded, token_budget=30)
-    assert 1 <= len(some.hits) < len(everything.hits)
-    assert some.omitted == len(everything.hits) - len(some.hits)
+    counted = [token_counter().count(f"{hit.unit.title}\n{hit.unit.text}") for hit in everything.hits]
+    two = sum(counted[:2])
+    for budget, fitting in ((1, 1), (two - 1, 1), (two, 2), (sum(counted), len(counted))):
+        some = search(parts, "order", SearchOptions(), repo=embedded, token_budget=budget)
+        assert keys(some) == keys(everything)[:fitting]
+        assert some.omitted == len(everything.hits) - fitting
 
 
 def test_explained_terms_add_up(parts, embedded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from kb.errors import NotFoundError, UsageError
 from kb.model.served import Unit
 from kb.providers import EmbeddingProvider, open_provider
+from kb.providers.tokens import token_counter
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
@@ -22,9 +24,7 @@ from kb.store.parts import Parts
 from kb.store.search import index, reading, vectors
 from kb.store.search.reading import SearchView
 from kb.store.search.vectors import ModelRow
-from kb.store.units import ArtifactRow, SnapshotUnits
-
-_CHARACTERS_PER_TOKEN = 4
+from kb.store.units import SnapshotUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,7 @@ def search(
         ranking = rank(Legs(connection, view, model, provider), query, options)
         stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
         rows = stored.by_pk([hit.document.artifact_pk for hit in ranking.hits])
-        kept, omitted = within_budget(rows, token_budget)
-        units = UnitMaker(selected).units(kept, source=source)
+        units, omitted = within_budget(UnitMaker(selected).units(rows, source=source), token_budget)
     return SearchResult(
         repository=selected.row.name,
         sha=selected.snapshot.label,
@@ -127,7 +126,7 @@ def search(
         model=model.model_id if model is not None and ranking.mode != "lexical" else None,
         hits=tuple(
             SearchHit(rank=place, score=round(hit.score, 6), parts=_score_parts(hit), unit=unit)
-            for place, (hit, unit) in enumerate(zip(ranking.hits[: len(kept)], units, strict=True), 1)
+            for place, (hit, unit) in enumerate(zip(ranking.hits[: len(units)], units, strict=True), 1)
         ),
         omitted=omitted,
         matched=ranking.matched,
@@ -229,19 +228,20 @@ def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> li
     return notices
 
 
-def within_budget(rows: list[ArtifactRow], token_budget: int | None) -> tuple[list[ArtifactRow], int]:
-    """The first units whose texts fit the budget (a token is about four characters), at least one; and how
-    many were left out."""
+def within_budget(units: Sequence[Unit], token_budget: int | None) -> tuple[Sequence[Unit], int]:
+    """The first units whose titles and texts fit the budget, at least one; and how many were left out.
+
+    Tokens are counted as the MCP server counts them (docs/mcp.md).
+    """
     if token_budget is None:
-        return rows, 0
-    kept: list[ArtifactRow] = []
+        return units, 0
+    counter = token_counter()
     spent = 0
-    for row in rows:
-        spent += (len(row.text) + len(row.title)) // _CHARACTERS_PER_TOKEN + 1
-        if kept and spent > token_budget:
-            break
-        kept.append(row)
-    return kept, len(rows) - len(kept)
+    for number, unit in enumerate(units):
+        spent += counter.count(f"{unit.title}\n{unit.text}")
+        if number and spent > token_budget:
+            return units[:number], len(units) - number
+    return units, 0
 
 
 def _score_parts(hit: Hit) -> ScoreParts:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from kb.git.repository import Repository
 from kb.model.served import Provenance, SourceLine, Unit
+from kb.retrieve.excerpts import Excerpts
 from kb.retrieve.freshness import HeadReader
 from kb.retrieve.select import Selected
 from kb.store.units import ASIDE, MEMBER, ArtifactRow, Place
@@ -21,6 +22,7 @@ class UnitMaker:
     def __init__(self, selected: Selected) -> None:
         self._selected = selected
         self._sha = selected.snapshot.label
+        self._excerpts = Excerpts(selected.repository)
         self.head = HeadReader(selected.repository, self._sha, selected.snapshot.tree)
 
     def units(
@@ -48,7 +50,7 @@ class UnitMaker:
             kind=row.kind,
             title=row.title,
             body=row.body,
-            text=row.text,
+            text=self._excerpts.text(row),
             provenance=tuple(self._provenance(place, source=source) for place in shown),
             more_places=len(row.places) - len(shown),
             method="llm_grounded" if row.method == "llm_grounded" else "deterministic",
