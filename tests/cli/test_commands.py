@@ -388,7 +388,7 @@ def test_hooks_are_installed_shown_and_removed(kb, shop):
         ["post-receive", "-"],
     ]
     hook = shop.folder / ".git" / "hooks" / "post-commit"
-    assert f"exec {Path(sys.executable).with_name('kb')} index ." in hook.read_text()
+    assert f"kb-hook {Path(sys.executable).with_name('kb')} HEAD" in hook.read_text()
     document = _document(kb("hook", "status", shop.folder, "--json"), "kb.hook.status/1")
     assert [one["installed"] for one in document["hooks"]] == [True, False, False]
     assert kb("hook", "remove", shop.folder)[0] == 0

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -114,7 +115,8 @@ def crash(server: EmbeddedServer) -> int:
     assert pid is not None
     children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
     for victim in [pid, *map(int, children.split())]:
-        os.kill(victim, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a child may be gone by itself once the first is
+            os.kill(victim, signal.SIGKILL)
     deadline = time.monotonic() + 30
     while is_postgres(pid):
         assert time.monotonic() < deadline
