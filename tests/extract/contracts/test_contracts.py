@@ -168,6 +168,60 @@ def test_a_default_of_the_settings_is_approximate():
     assert (artifact.draft.body["resolution"], artifact.draft.confidence) == ("approximate", 80)
 
 
+DJANGO = {
+    "site/manage.py": "",
+    "site/tickets/__init__.py": "",
+    "site/conf/__init__.py": "",
+    "site/conf/settings.py": 'ROOT_URLCONF = "conf.urls"\n',
+    "site/conf/urls.py": """
+        from django.urls import include, path
+        from rest_framework import routers
+        from tickets.views import Tickets
+
+        simple = routers.SimpleRouter()
+        simple.register("tickets", Tickets)
+        urlpatterns = [path("api/", include(simple.urls))]
+    """,
+    "site/tickets/views.py": """
+        from rest_framework.decorators import action
+        from rest_framework.viewsets import ReadOnlyModelViewSet
+        from tickets.serializers import Brief, Closing, Full
+
+        class Tickets(ReadOnlyModelViewSet):
+            serializer_class = Full
+
+            def get_serializer_class(self):
+                return Brief if self.action == "list" else Full
+
+            @action(detail=True, methods=["post"], serializer_class=Closing)
+            def close(self, request, pk): ...
+
+            @close.mapping.put
+            def close_again(self, request, pk): ...
+    """,
+    "site/tickets/serializers.py": """
+        from rest_framework.serializers import Serializer
+
+        class Brief(Serializer): ...
+        class Closing(Serializer): ...
+        class Full(Serializer): ...
+    """,
+}
+
+
+def test_a_further_verb_of_an_action_has_its_path_and_its_serializer():
+    found = contracts(DJANGO).body("api:PUT /api/tickets/{pk}/close/")
+    assert found["action"] == "close_again"
+    assert found["request_body"]["type"] == "tickets.serializers.Closing"
+    assert "unresolved" not in found
+
+
+def test_a_serializer_that_a_method_chooses_is_said_to_be_unknown():
+    found = contracts(DJANGO).artifacts()["api:GET /api/tickets/"].draft
+    assert found.body["unresolved"] == ["the serializer that get_serializer_class chooses"]
+    assert found.confidence == 80
+
+
 def test_an_include_inside_a_branch_is_conditional():
     main = SHOP["shop/main.py"].replace("app.include", "if app.debug:\n            app.include")
     [artifact] = contracts({**SHOP, "shop/main.py": main}).artifacts("contract").values()

@@ -288,3 +288,22 @@ def test_a_requirements_file_gives_its_group_by_its_name():
 def test_the_setuptools_of_a_setup_py_is_not_undeclared():
     text = 'from setuptools import setup\nsetup(name="shop", install_requires=["attrs"])\n'
     assert list(knowledge({"setup.py": text})) == ["dependency:attrs"]
+
+
+def test_a_package_of_the_same_repository_is_not_said_to_be_unused():
+    found = knowledge(
+        {
+            "core/pyproject.toml": '[project]\nname = "acme-core"\ndependencies = ["httpx"]\n',
+            "core/src/acme/core/__init__.py": "import httpx\n",
+            "web/pyproject.toml": '[tool.poetry]\nname = "acme-web"\n[tool.poetry.dependencies]\n'
+            'acme-core = { path = "../core", develop = true }\n',
+            "web/src/acme/web/__init__.py": "import acme.core\n",
+            "uv.lock": '[[package]]\nname = "acme-web"\nversion = "1"\nsource = { editable = "web" }\n',
+        }
+    )
+    assert {key: entry.draft.body["status"] for key, entry in found.items()} == {
+        "dependency:acme-core": "own",
+        "dependency:acme-web": "own",
+        "dependency:httpx": "declared",
+    }
+    assert places(found["dependency:acme-core"]) == {("declaration", "web/pyproject.toml", 4, 4)}

@@ -16,7 +16,7 @@ from kb.extract.contracts.place import APPROXIMATE, Found, Linker, Place, Text, 
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Holder, Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
-from kb.extract.contracts.templates import from_angles, from_regex
+from kb.extract.contracts.templates import angled_regex, from_angles
 from kb.extract.expressions import argument, brief, dotted, last, positional
 from kb.structure.facts import Expr, ModuleFacts
 
@@ -197,9 +197,7 @@ def _pattern(linker: Linker, place: Place, site: Site) -> Text:
     said = linker.text(place, argument(site.expr, "route", 0) or argument(site.expr, "regex"))
     if last_of(site.expr) == "path":
         return said
-    plain, parameters, exact = from_regex(said.value)
-    for entry in parameters:
-        plain = plain.replace("{" + entry["name"] + "}", "<" + entry["name"] + ">", 1)
+    plain, exact = angled_regex(said.value)
     return Text(plain, said.how if exact else worst(said.how, APPROXIMATE))
 
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from kb.extract.contracts import drf_views
 from kb.extract.contracts.django import ancestors
-from kb.extract.contracts.facts import Site, last_of
-from kb.extract.contracts.handlers import Handler, attach, ground_header, holder_of, named
-from kb.extract.contracts.place import EXACT, Found, Linker, Place, Text
+from kb.extract.contracts.facts import Site, last_of, target_keys
+from kb.extract.contracts.handlers import Handler, attach, ground_header, holder_of, named, receiver
+from kb.extract.contracts.place import APPROXIMATE, EXACT, Found, Linker, Place, Text, worst
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import ROUTER, Holder, Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
-from kb.extract.contracts.templates import from_angles
-from kb.extract.expressions import argument, is_false, is_true, keywords, text_of
+from kb.extract.contracts.templates import angled_regex, from_angles
+from kb.extract.expressions import argument, dotted, is_false, is_true, keywords, last, text_of
 from kb.structure.facts import Expr, ModuleFacts
 
 _ROUTERS = ("DefaultRouter", "SimpleRouter", "BaseRouter")
@@ -29,13 +29,16 @@ class _Action(NamedTuple):
     """Below the list's path, or below the detail's one."""
     detail: bool
     name: str
+    marked: str
+    """The method whose `@action` says how it is called: its own, or the one that it is a further verb of."""
+    exact: bool = True
 
 
 class RestFramework:
     """The framework module of Django REST framework."""
 
     name = "django-rest-framework"
-    callees = frozenset({*_ROUTERS, "register"})
+    callees = frozenset({*_ROUTERS, "register", "extend"})
     decorators: frozenset[str] = frozenset()
     constructors: Mapping[str, str] = MappingProxyType(
         {
@@ -46,12 +49,20 @@ class RestFramework:
     )
 
     def keys(self, site: Site, module: ModuleFacts) -> Iterable[str]:
-        """None of its own: routers are included by Django's `include`."""
-        return ()
+        """`include:<name>` for a router whose registrations another one takes over."""
+        target = _taken_over(site)
+        return target_keys(site, target, module) if target is not None else ()
 
     def includes(self, routers: Routers, path: str, site: Site) -> Iterator[tuple[Expr, Inclusion]]:
-        """None of its own."""
-        return iter(())
+        """`router.registry.extend(other.registry)`; Django's `include` is what includes the router itself."""
+        target = _taken_over(site)
+        owner = receiver(site)
+        if target is None or owner.kind != "name":
+            return
+        for place in routers.linker.runs(path, site):
+            parent = routers.holder(place, Expr("name", owner.value.removesuffix(".registry")))
+            if parent is not None:
+                yield target, Inclusion(path, site, "list", Text(""), place, parent)
 
     def own_prefix(self, routers: Routers, holder: Holder) -> Text:
         """None: prefixes stand at the registrations."""
@@ -72,7 +83,7 @@ class RestFramework:
                 if holder is None or holder.framework not in (self.name, ""):
                     continue
                 viewset = named(linker, place, argument(site.expr, "viewset", 1))
-                prefix = linker.text(place, argument(site.expr, "prefix", 0))
+                prefix = _angled(linker.text(place, argument(site.expr, "prefix", 0)))
                 for mount in routers.mounts(holder):
                     yield from self._registered(routers, site, prefix, viewset, holder, mount)
 
@@ -84,6 +95,12 @@ class RestFramework:
         if is_false(keywords(site.expr).get("include_root_view")):
             return
         for mount in routers.mounts(Holder(path, site.scope, site.target, self.name, ROUTER)):
+            if (
+                mount.inclusions
+                and mount.inclusions[-1].kind == "list"
+                and last_of(mount.inclusions[-1].site.expr)
+            ):
+                continue  # only its registrations were taken over
             route = Route(
                 self.name, "GET", Text("/") + mount.prefix, mount.root, "rest_framework.routers.APIRootView"
             )
@@ -96,7 +113,7 @@ class RestFramework:
         self, routers: Routers, site: Site, prefix: Text, viewset: Handler, holder: Holder, mount: Mount
     ) -> Iterator[Route]:
         linker = routers.linker
-        slash = "" if _bare(routers, holder) else "/"
+        slash = "" if _bare(routers, _outermost(mount, holder)) else "/"
         base = Text("/") + mount.prefix + prefix
         found = viewset.found
         if found is None or not found.internal:
@@ -112,6 +129,7 @@ class RestFramework:
             path = path + (Text(f"<{lookup}>") if action.detail else Text(""))
             if action.suffix:
                 path = path + Text(("/" if action.detail or prefix.value else "") + action.suffix)
+            path = path if action.exact else Text(path.value, worst(path.how, APPROXIMATE))
             plain, parameters = from_angles(path.value)
             trailing = slash if plain != "/" and not plain.endswith("/") else ""
             route = Route(
@@ -134,8 +152,29 @@ class RestFramework:
             ground_mount(routers, route, mount)
             route.details["parameters"] = parameters
             route.details["action"] = action.name
-            drf_views.describe(linker, route, found, action.method, answering)
+            marked = answering if action.marked == action.name else linker.member(found, action.marked)
+            drf_views.describe(linker, route, found, action.method, marked)
             yield route
+
+
+def _taken_over(site: Site) -> Expr | None:
+    """The router whose registrations `registry.extend(<router>.registry)` takes."""
+    given = argument(site.expr, "iterable", 0) if last_of(site.expr) == "extend" else None
+    written = dotted(given) if given is not None and given.kind == "name" else ""
+    return Expr("name", written.removesuffix(".registry")) if written.endswith(".registry") else None
+
+
+def _outermost(mount: Mount, holder: Holder) -> Holder:
+    """The router that makes the paths: the one that took the registrations of the others over."""
+    return next((above for above in mount.holders if above.framework == holder.framework), holder)
+
+
+def _angled(text: Text) -> Text:
+    """A prefix or path, which may be a regular expression, with `<name>` for each of its groups."""
+    if "(" not in text.value:
+        return text
+    plain, exact = angled_regex(text.value)
+    return Text(plain, text.how if exact else worst(text.how, APPROXIMATE))
 
 
 def _bare(routers: Routers, holder: Holder) -> bool:
@@ -163,7 +202,7 @@ def _actions(linker: Linker, found: Found) -> Iterator[_Action]:
     for table, detail in ((_LIST, False), (_DETAIL, True)):
         for verb, name in table.items():
             if (name in brought or linker.member(found, name) is not None) and verb in allowed:
-                yield _Action(verb.upper(), "", detail, name)
+                yield _Action(verb.upper(), "", detail, name, name)
     for owner in (found, *(base for base in ancestors(linker, found) if base.internal)):
         yield from _marked(linker, owner, allowed)
 
@@ -175,17 +214,24 @@ def _allowed(linker: Linker, found: Found) -> frozenset[str]:
 
 
 def _marked(linker: Linker, owner: Found, allowed: frozenset[str]) -> Iterator[_Action]:
+    """Methods under `@action`, and those that answer further verbs of one (`@close.mapping.delete`)."""
+    called: dict[str, tuple[Text, bool]] = {}
     for name in owner.definition.members if owner.definition is not None else ():
         member = linker.at(owner.path, f"{owner.symbol_path}.{name}")
-        for decorator in (
-            member.definition.decorators if member is not None and member.definition is not None else ()
-        ):
-            if last_of(decorator.expr) != "action" or member is None:
-                continue
-            given = keywords(decorator.expr)
-            listed = argument(decorator.expr, "methods", 0)
-            verbs = linker.texts(member.place, listed) if listed is not None else ["get"]
-            path = text_of(given.get("url_path")) or name
-            for verb in verbs or ["get"]:
+        definition = member.definition if member is not None else None
+        for decorator in definition.decorators if definition is not None else ():
+            verbs: list[str] = []
+            marked = name
+            if last_of(decorator.expr) == "action" and member is not None:
+                given = keywords(decorator.expr)
+                listed = argument(decorator.expr, "methods", 0)
+                verbs = (linker.texts(member.place, listed) if listed is not None else None) or ["get"]
+                path = _angled(Text(text_of(given.get("url_path")) or name))
+                called[name] = path, is_true(argument(decorator.expr, "detail", 1))
+            elif ".mapping." in dotted(decorator.expr):
+                marked = dotted(decorator.expr).partition(".")[0]
+                verbs = [last(dotted(decorator.expr))] if marked in called else []
+            for verb in verbs:
                 if verb.lower() in allowed:
-                    yield _Action(verb.upper(), path, is_true(argument(decorator.expr, "detail", 1)), name)
+                    path, detail = called[marked]
+                    yield _Action(verb.upper(), path.value, detail, name, marked, path.how == EXACT)

@@ -54,6 +54,10 @@ def describe(linker: Linker, route: Route, found: Found, method: str, answering:
     )
     if isinstance(serializer, tuple):
         _serializer(linker, route, serializer, method)
+    if found.kind == "class" and "serializer_class" not in overrides:
+        chooses = linker.member(found, "get_serializer_class")
+        if chooses is not None and chooses.definition is not None:
+            route.unresolved.append("the serializer that get_serializer_class chooses")
     for name, label in (("permission_classes", "security"), ("authentication_classes", "authentication")):
         declared = overrides.get(name) or (setting(linker, found, name) if found.kind == "class" else None)
         listed = linker.value(declared[1], declared[0]) if declared is not None else None

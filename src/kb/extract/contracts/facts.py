@@ -26,10 +26,12 @@ _BRANCHES = frozenset({"if_statement", "elif_clause", "else_clause", "conditiona
 _COMPREHENSIONS = frozenset({"list_comprehension", "generator_expression", "set_comprehension"})
 _ADDING = frozenset({"append", "extend", "insert"})
 _LISTISH = re.compile(r"patterns|routes|urls", re.IGNORECASE)
-_COMMON = frozenset({"register", "include"})
+_COMMON = frozenset({"register", "include", "extend"})
 """Words of the vocabulary that many files have for other reasons."""
 _URL_WORDS = frozenset({"path", "re_path", "url", "include"})
 _CALLEE = re.compile(r"((?:\w+\.)*(\w+))\(")
+_ON_ROUTERS = frozenset({"register", "extend"})
+"""Words of the vocabulary that count only on a router."""
 RETURNED = "<return>"
 JOIN = "join"
 """Kind of the `expr` of a site that is no call: a list of routes takes another one in (`items[0]`)."""
@@ -125,7 +127,8 @@ def read(parse: ParseView, vocabulary: Vocabulary) -> ContractFacts | None:
     sites = [*reader.sites(), *stated]
     if not sites and not aliases:
         return None
-    return ContractFacts(tuple(sites), tuple(reader.locals()), (*aliases, *reader.chained))
+    told = dict.fromkeys((*aliases, *reader.chained, *_included_aliases(parse.module, sites)))
+    return ContractFacts(tuple(sites), tuple(reader.locals()), tuple(told))
 
 
 def _stated(parse: ParseView) -> Iterator[Site]:
@@ -216,6 +219,21 @@ def _aliases(module: ModuleFacts) -> Iterator[tuple[str, str]]:
                 yield original, assignment.name
 
 
+def _included_aliases(module: ModuleFacts, sites: Iterable[Site]) -> Iterator[tuple[str, str]]:
+    """Renamed imports that a call takes as they are (`include_router(billing_v1)`), whatever they are called."""
+    taken = {
+        dotted(argument).partition(".")[0]
+        for site in sites
+        if not site.decorates
+        for item in site.expr.items[1:]
+        for argument in (item.items if item.kind == "kwarg" else (item,))
+        if argument.kind in ("name", "call")
+    }
+    for imported in module.imports:
+        if imported.name and imported.alias in taken and imported.name not in (imported.alias, "*"):
+            yield imported.name, imported.alias
+
+
 class _Reader:
     """Collects the sites of one parse."""
 
@@ -246,11 +264,16 @@ class _Reader:
     def _nodes(self) -> list[tree_sitter.Node]:
         """Calls of the vocabulary, and calls whose value is what those are made on."""
         urls = b"urls" in self.parse.source
+        made = (
+            self._made_routers()
+            if b"register" in self.parse.source or b".registry" in self.parse.source
+            else set()
+        )
         found, others = [], []
         for node in self.parse.calls:
             name = self._callee(node)
             parent = node.parent
-            if (name in _URL_WORDS and not urls) or (name == "register" and not self._on_router(node)):
+            if (name in _URL_WORDS and not urls) or (name in _ON_ROUTERS and not self._on_router(node, made)):
                 continue
             decorates = parent is not None and (parent.type == "decorator" or _calls(parent, node))
             if name in (self.vocabulary.decorators if decorates else self.vocabulary.callees):
@@ -274,10 +297,25 @@ class _Reader:
     def _text(self, node: tree_sitter.Node) -> str:
         return self.parse.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
-    def _on_router(self, node: tree_sitter.Node) -> bool:
-        """Whether a `register` is called on something that is called a router."""
+    def _made_routers(self) -> set[str]:
+        """Names that are assigned what a class called `...Router` makes."""
+        found = set()
+        for node in self.parse.calls:
+            parent = node.parent
+            if parent is not None and parent.type == "assignment" and self._callee(node).endswith("Router"):
+                left = parent.child_by_field_name("left")
+                found.add(self._text(left) if left is not None else "")
+        return found
+
+    def _on_router(self, node: tree_sitter.Node, made: set[str]) -> bool:
+        """Whether a `register` (or `registry.extend`) is called on a router, by its name or by what made it."""
         function = node.child_by_field_name("function")
-        return function is not None and "router" in self._text(function).lower()
+        owner, _, method = self._text(function).rpartition(".") if function is not None else ("", "", "")
+        if method == "extend":
+            owner, _, method = owner.rpartition(".")
+            if method != "registry":
+                return False
+        return "router" in owner.lower() or owner in made
 
     def _makes_receiver(self, assignment: tree_sitter.Node) -> bool:
         """Whether it assigns what routes are registered on (an instance of a subclass, a factory's result)."""

@@ -111,9 +111,10 @@ class FastAPI:
                 if site.handler
                 else named(linker, place, site.applied or argument(site.expr, "endpoint", 1))
             )
-            local = linker.text(place, argument(site.expr, "path", 0))
             for mount in routers.mounts(holder):
-                yield from self._operations(routers, site, name, place, handler, local, mount)
+                inside = mount.read_in(place)
+                local = linker.text(inside, argument(site.expr, "path", 0))
+                yield from self._operations(routers, site, name, inside, handler, local, mount)
 
     def _operations(
         self,

@@ -147,7 +147,9 @@ class Flask:
             rules = (rule,) if rule is not None else ()
         for rule in rules:
             for mount in routers.mounts(holder):
-                yield from self._routes(routers, site, name, place, handler, linker.text(place, rule), mount)
+                inside = mount.read_in(place)
+                local = linker.text(inside, rule)
+                yield from self._routes(routers, site, name, inside, handler, local, mount)
 
     def _routes(
         self,

@@ -8,13 +8,13 @@ that include something, so that a changed prefix re-links the routes below it an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from kb.extract.contracts.facts import JOIN, RETURNED, URLCONF, Site, last_of
 from kb.extract.contracts.place import EXACT, Found, Linker, Place, Text, scope_around, scopes_outward
 from kb.extract.contracts.route import Root
-from kb.extract.expressions import dotted, last
+from kb.extract.expressions import argument, dotted, last
 from kb.structure.facts import Expr
 
 APPLICATION, ROUTER, LIST, HANDED = "application", "router", "list", "handed"
@@ -42,11 +42,13 @@ class Holder:
     name: str
     framework: str
     role: str
+    given: Mapping[str, tuple[Expr, Place]] = field(default_factory=dict, compare=False, hash=False)
+    """What the function that makes it was called with, on one way down; it is the same holder without."""
 
     @property
     def place(self) -> Place:
         """Where the arguments of its constructor are read."""
-        return Place(self.path, self.scope)
+        return Place(self.path, self.scope, self.given)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,13 @@ class Mount:
     def conditional(self) -> bool:
         """Whether some inclusion stands in a branch."""
         return any(step.site.branch for step in self.inclusions)
+
+    def read_in(self, place: Place) -> Place:
+        """The place with the arguments of the call that made the holder, where it stands in that function."""
+        holder = self.holders[-1] if self.holders else None
+        if holder is None or not holder.given or (holder.path, holder.scope) != (place.path, place.scope):
+            return place
+        return replace(place, bindings={**holder.given, **place.bindings})
 
 
 class Including(Protocol):
@@ -318,21 +327,22 @@ class Routers:
         if holder in self._busy:
             return ()
         self._busy.add(holder)
-        own = self.prefix_of(holder)
         found: list[Mount] = []
-        for inclusion in self.inclusions(holder):
+        for target, inclusion in self.inclusions(holder):
+            made = replace(holder, given=self._given(holder, inclusion.place, target))
+            own = Text("") if inclusion.replaces else self.prefix_of(made)
             found.extend(
                 Mount(
                     way.root,
-                    way.prefix + inclusion.prefix + (Text("") if inclusion.replaces else own),
+                    way.prefix + inclusion.prefix + own,
                     (*way.inclusions, inclusion),
-                    (*way.holders, holder),
+                    (*way.holders, made),
                 )
                 for way in self.ways_above(inclusion)
             )
         self._busy.discard(holder)
         if not found:
-            found.append(Mount(self._root(holder), own, (), (holder,)))
+            found.append(Mount(self._root(holder), self.prefix_of(holder), (), (holder,)))
         self._mounts[holder] = tuple(found[:_MOST_MOUNTS])
         return self._mounts[holder]
 
@@ -408,7 +418,20 @@ class Routers:
         ]
         return ".".join(part for part in parts if part)
 
-    def inclusions(self, holder: Holder) -> list[Inclusion]:
+    def _given(self, holder: Holder, place: Place, target: Expr) -> dict[str, tuple[Expr, Place]]:
+        """Arguments by parameter where what is included is a call of the function that makes the holder."""
+        said = self.linker.value(place, target) if holder.scope else None
+        if said is None or said[0].kind != "call" or not said[0].value:
+            return {}
+        call, where = said
+        maker = self.linker.find(where, call.value)
+        if maker is None or (maker.path, maker.symbol_path) != (holder.path, holder.scope):
+            return {}
+        params = maker.definition.params if maker.definition is not None else ()
+        bound = [(param.name, argument(call, param.name, at)) for at, param in enumerate(params)]
+        return {name: (value, where) for name, value in bound if value is not None}
+
+    def inclusions(self, holder: Holder) -> list[tuple[Expr, Inclusion]]:
         """Every call of the snapshot that puts the holder below another, each once, in path order."""
         names = self._names_of(holder)
         files: dict[str, None] = {}
@@ -423,7 +446,7 @@ class Routers:
                     self._may_mean(target, inclusion, local)
                     and self.holder(inclusion.place, target) == holder
                 ):
-                    found.append(inclusion)
+                    found.append((target, inclusion))
         return found
 
     def _names_of(self, holder: Holder) -> frozenset[str]:

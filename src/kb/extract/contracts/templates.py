@@ -61,6 +61,14 @@ def from_regex(pattern: str) -> tuple[str, list[dict[str, Any]], bool]:
     return "".join(out), names, plain
 
 
+def angled_regex(pattern: str) -> tuple[str, bool]:
+    """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it."""
+    plain, names, exact = from_regex(pattern)
+    for entry in names:
+        plain = plain.replace("{" + entry["name"] + "}", "<" + entry["name"] + ">", 1)
+    return plain, exact
+
+
 def _closing(pattern: str, start: int) -> int:
     depth, at = 0, start
     while at < len(pattern):

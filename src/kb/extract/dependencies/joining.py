@@ -89,6 +89,8 @@ class Dependencies:
             status = "declared" if imports or builds else "declared_unused"
         else:
             status = "used_undeclared" if imports else ("locked" if locked else "constrained")
+        if not imports and self.world.who_has(SOURCE, f"project:{name}"):
+            status = "own"  # a package beside this one, or the project itself where a lock file lists it
         body: dict[str, Any] = {"distribution": name, "status": status}
         for key, value in (("declared", declared), ("constraints", constrained), ("imported_as", imports)):
             if value:
@@ -96,8 +98,8 @@ class Dependencies:
         if locked:
             body["locked"] = sorted(set(locked))
         known = bool(imports) or any(is_known(module) for module in import_names(name))
-        sure = 100 if status in ("declared", "locked", "constrained") else (90 if known else 70)
-        if builds and not imports:
+        sure = 100 if status in ("declared", "locked", "constrained", "own") else (90 if known else 70)
+        if builds and status == "declared" and not imports:
             body["note"] = "builds the project: nothing has to import it"
         elif status == "declared_unused" and is_seldom_imported(name):
             body["note"] = "a tool, server, driver or plug-in of this kind works without being imported"
@@ -268,6 +270,7 @@ _STATUS = {
     "declared": "declared and imported",
     "declared_unused": "declared, but nothing in the repository imports it",
     "used_undeclared": "imported, but no manifest declares it",
+    "own": "made by a project of this repository",
     "locked": "locked, since another distribution needs it",
     "constrained": "constrained only",
 }

@@ -62,7 +62,7 @@ class Attrs:
     def _is_field(self, value: Expr | None) -> bool:
         return value is not None and value.kind == "call" and last(value.value) in _FIELD_CALLS
 
-    def _field(self, source: ClassSource, entry: Assignment) -> Field:
+    def _field(self, source: ClassSource | None, entry: Assignment) -> Field:
         annotation, default = entry.annotation, None
         constraints: dict[str, str] = {}
         alias = ""
@@ -76,7 +76,7 @@ class Attrs:
                 default = brief(options["default"])
             elif len(entry.value.items) > 1 and entry.value.items[1].kind != "kwarg":
                 default = brief(entry.value.items[1])
-            else:
+            elif source is not None:
                 default = self._default_method(source, entry.name)
             alias = text_of(options.get("alias")) or ""
             constraints = {name: brief(options[name]) for name in options if name in _CONSTRAINTS}
@@ -93,7 +93,7 @@ class Attrs:
             default,
             alias=alias,
             constraints=constraints,
-            relations=related(source, read.expr),
+            relations=related(source, read.expr) if source is not None else (),
         )
 
     def _default_method(self, source: ClassSource, name: str) -> str | None:
@@ -116,7 +116,7 @@ class Attrs:
         return Shape(self.id, "attrs class", tuple(self.fields(source)), notes)
 
     def functional(self, names: Names, assignment: Assignment) -> Shape | None:
-        """`make_class("Name", ["x", "y"])` or with a dict of `ib()`s."""
+        """`make_class("Name", ["x", "y"])`, whose fields are all required, or with a dict of `ib()`s."""
         call = assignment.value
         if call is None or len(call.items) < 3:
             return None
@@ -124,4 +124,12 @@ class Attrs:
         keys = given.items[::2] if given.kind == "dict" else given.items
         if given.kind not in ("dict", "list", "tuple") or any(key.kind != "str" for key in keys):
             return None
-        return Shape(self.id, "attrs class", tuple(Field(key.value, assignment.span) for key in keys))
+        if given.kind == "dict":
+            entries = [
+                Assignment(key.value, assignment.span, assignment.scope, value=value)
+                for key, value in zip(keys, given.items[1::2], strict=True)
+            ]
+            fields = [self._field(None, entry) for entry in entries]
+        else:
+            fields = [Field(key.value, assignment.span, required=True) for key in keys]
+        return Shape(self.id, "attrs class", tuple(fields))

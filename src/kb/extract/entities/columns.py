@@ -179,7 +179,7 @@ def relationship(entry: Assignment, call: Expr, annotation: Expr | None, dynamic
         "unknown" if many is None else ("many" if many else "one"),
         back,
         "relationship",
-        (text_of(through) or brief(through)) if through is not None else "",
+        _through(through) if through is not None else "",
         optional=False,
     )
     shown = render(typed(annotation)) if annotation is not None else hint.target
@@ -204,6 +204,12 @@ _WRAPPERS = frozenset(
         "int",
     ]
 )
+
+
+def _through(expr: Expr) -> str:
+    """The association table as written: a text, a name, or what a lambda hands over."""
+    said, how = _target(expr)
+    return said if how != "dynamic" else (text_of(expr) or brief(expr))
 
 
 def _target(expr: Expr) -> tuple[str, str]:

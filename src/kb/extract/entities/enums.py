@@ -35,12 +35,21 @@ class Enums:
         """Members in order; an alias names the member that it repeats."""
         found: list[Field] = []
         first: dict[str, str] = {}
+        ignored = _ignored(source)
         for entry in source.entries:
-            if entry.value is None or not _is_member(entry):
+            given = _own_value(source, entry)
+            if given is None or not _is_member(entry) or entry.name in ignored:
                 continue
-            value = brief(entry.value)
-            automatic = entry.value.kind == "call" and last(entry.value.value) == "auto"
-            repeated = "" if automatic else first.setdefault(value, entry.name)
+            value = brief(given)
+            automatic = given.kind == "call" and last(given.value) == "auto"
+            if given.kind == "name" and any(field.name == given.value for field in found):
+                repeated = next(
+                    field.constraints.get("alias_of", field.name)
+                    for field in found
+                    if field.name == given.value
+                )
+            else:
+                repeated = "" if automatic else first.setdefault(value, entry.name)
             alias = {"alias_of": repeated} if repeated not in ("", entry.name) else {}
             found.append(Field(entry.name, entry.span, "", default=value, constraints=alias))
         return found
@@ -73,6 +82,25 @@ class Enums:
             return Shape(self.id, "enum", (), {**notes, "resolution": "dynamic"}, 60)
         fields = tuple(Field(name, assignment.span, "", default=value) for name, value in members)
         return Shape(self.id, "enum", fields, notes)
+
+
+def _own_value(source: ClassSource, entry: Assignment) -> Expr | None:
+    """What the name is assigned; its part where one statement assigns several (`X, Y = "x", "y"`)."""
+    value = entry.value
+    together = [other.name for other in source.entries if other.span == entry.span]
+    if value is None or len(together) < 2 or value.kind not in ("tuple", "list"):
+        return value
+    return value.items[together.index(entry.name)] if len(value.items) == len(together) else value
+
+
+def _ignored(source: ClassSource) -> set[str]:
+    """Names that `_ignore_` keeps from becoming members."""
+    given = next((entry.value for entry in source.entries if entry.name == "_ignore_"), None)
+    if given is None:
+        return set()
+    if given.kind == "str":
+        return set(given.value.replace(",", " ").split())
+    return {item.value for item in given.items if item.kind == "str"}
 
 
 def _is_member(entry: Assignment) -> bool:

@@ -26,7 +26,7 @@ class EntitiesExtractor:
     """Entities of the frameworks in `registry.FRAMEWORKS`, one artifact each."""
 
     id = ID
-    version = 1
+    version = 2
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -9,7 +9,7 @@ from kb.extract.api import FileView
 from kb.extract.entities.facts import SOURCE, EntityFacts, squeeze
 from kb.extract.entities.records import Field, RelationHint
 from kb.extract.entities.registry import BY_BASE, framework_of
-from kb.extract.expressions import argument, last
+from kb.extract.expressions import argument, is_true, last
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource, Reader
 from kb.model.artifacts import Grounding
@@ -63,7 +63,8 @@ class Relations:
         pending: list[tuple[Field, RelationHint, Target]] = []
         keyed: set[tuple[str | None, str]] = set()
         for field, declared_in in fields:
-            for hint in field.relations:
+            for written in field.relations:
+                hint = self._named_after_owner(written, declared_in)
                 target = self._target(hint, declared_in)
                 if target is None:
                     continue
@@ -123,9 +124,31 @@ class Relations:
                     return Target(near.qualified, "exact", near.path, near.symbol_path, source)
         return self._choose(name, self._candidates(last(name)), name.rpartition(".")[0])
 
+    def _owner(self, declared_in: ClassSource | None) -> ClassSource | None:
+        """The model whose table a Django field is in: the concrete one nearest to an abstract base's field."""
+        if declared_in is None or self.source is None or not _is_abstract(declared_in):
+            return declared_in or self.source
+        declared = declared_in.path, declared_in.symbol_path
+        owner = self.source
+        for base in self.source.ancestry():
+            above = base.source
+            if above is not None and not _is_abstract(above) and declared in _sources_above(above):
+                owner = above
+        return owner
+
+    def _named_after_owner(self, hint: RelationHint, declared_in: ClassSource | None) -> RelationHint:
+        """Django's `%(class)s` and `%(app_label)s` filled in, which an abstract base leaves to each model."""
+        owner = self._owner(declared_in) if "%(" in hint.back_populates else None
+        if owner is None or _is_abstract(owner):
+            return hint
+        label = _app_of(self._module_of(owner.path))
+        name = hint.back_populates.replace("%(class)s", owner.definition.name.lower())
+        return replace(hint, back_populates=name.replace("%(app_label)s", label))
+
     def _by_django_name(self, name: str, declared_in: ClassSource | None) -> Target:
-        if name == "self" and self.source is not None:
-            return self._to_class(self.source, "exact")
+        owner = self._owner(declared_in)
+        if name == "self" and owner is not None:
+            return self._to_class(owner, "exact")
         label, _, model = name.rpartition(".")
         if not label and declared_in is not None:
             source = self.reader.class_at(declared_in.path, model)
@@ -276,7 +299,9 @@ class Relations:
     def _by_through(self, hint: RelationHint) -> Target:
         if hint.via == "relationship":
             found = self._by_name(hint.through, self.source)
-            return found if found.path is not None else self._by_table(f"{hint.through}.")
+            if found.path is None:
+                found = self._by_table(f"{hint.through}.")
+            return found if found.path is not None else replace(found, name=hint.through)
         found = self._by_name(hint.through, self.source)
         return found if found.path is not None else self._by_django_name(hint.through, self.source)
 
@@ -294,6 +319,15 @@ class Relations:
                     view = self._view(owner.path)
                     return view.ground_module(entry.span, "related") if view is not None else None
         return None
+
+
+def _sources_above(source: ClassSource) -> set[tuple[str, str]]:
+    return {(b.source.path, b.source.symbol_path) for b in source.ancestry() if b.source is not None}
+
+
+def _is_abstract(source: ClassSource) -> bool:
+    entry = source.nested("Meta").get("abstract")
+    return entry is not None and is_true(entry.value)
 
 
 def _registry(source: ClassSource) -> tuple[str, str]:
