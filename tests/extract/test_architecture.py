@@ -220,3 +220,26 @@ def test_one_command_that_several_manifests_declare_has_a_key_for_each():
         "entry-point:console_scripts:run",
         "entry-point:sub/pyproject.toml:console_scripts:run",
     }
+
+
+def test_modules_in_plain_folders_of_a_package_belong_to_its_tree():
+    found = Snapshot(
+        {
+            "shop/__init__.py": "",
+            "shop/core/__init__.py": "",
+            "shop/core/work.py": "from shop.ui import panel\n",
+            "shop/ui/panel.py": "import shop.core.work\nfrom shop.ui.parts.source import box\n",
+            "shop/ui/parts/__init__.py": "",
+            "shop/ui/parts/source/box.py": "import shop.core\n",
+            "shop/tests/fixtures/app/__init__.py": "import shop.core\n",
+        },
+        ["architecture"],
+    )
+    assert sorted(found.artifacts("package_dependency")) == [
+        "package-dependency:app->shop.core",
+        "package-dependency:shop.core->shop.ui",
+        "package-dependency:shop.ui->shop.core",
+        "package-dependency:shop.ui->shop.ui.parts.source",
+        "package-dependency:shop.ui.parts.source->shop.core",
+    ]
+    assert found.body("package-cycle:shop.core")["members"] == ["shop.core", "shop.ui"]

@@ -51,6 +51,22 @@ def test_a_plain_folder_below_a_package_belongs_to_it():
     assert names("src/shop/__init__.py", "src/shop/data/seed.py")["src/shop/data/seed.py"] == "shop.data.seed"
 
 
+def test_a_package_in_a_plain_folder_of_a_package_belongs_to_it_whatever_the_folder_is_called():
+    found = names(
+        "src/shop/__init__.py",
+        "src/shop/data/source/status/__init__.py",
+        "src/shop/data/source/status/models.py",
+        "src/shop/data/source/service.py",
+    )
+    assert found["src/shop/data/source/status/models.py"] == "shop.data.source.status.models"
+    assert found["src/shop/data/source/service.py"] == "shop.data.source.service"
+
+
+def test_a_program_among_the_fixtures_of_a_package_keeps_its_own_name():
+    found = names("shop/__init__.py", "shop/tests/__init__.py", "shop/tests/fixtures/app/__init__.py")
+    assert found["shop/tests/fixtures/app/__init__.py"] == "app"
+
+
 def test_scripts_and_tests_without_init_are_named_from_the_top():
     assert names("scripts/run.py", "tests/unit/test_orders.py", "setup.py") == {
         "scripts/run.py": "scripts.run",

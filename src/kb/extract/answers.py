@@ -85,12 +85,15 @@ class Answers:
         return Stars((), has_getattr=False) if table is None else table.stars
 
     def modules_in(self, folder: str) -> list[str]:
-        """Names of the Python files and regular packages directly in a folder, sorted; packages with `/`."""
+        """Names of the Python files, packages and folders with modules directly in a folder, sorted."""
         return [
             name
             for name in self.facts.children(folder)
-            if is_python(name) or (name.endswith("/") and self.layout.is_package(join(folder, name[:-1])))
+            if is_python(name) or (name.endswith("/") and self._holds_modules(join(folder, name[:-1])))
         ]
+
+    def _holds_modules(self, folder: str) -> bool:
+        return self.layout.is_package(folder) or self.layout.has_modules(folder)
 
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted."""

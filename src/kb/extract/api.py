@@ -169,7 +169,8 @@ class WorldView(Protocol):
         ...
 
     def modules_in(self, folder: str) -> Sequence[str]:
-        """Names of the Python files and packages directly in a folder, sorted; packages end with `/`."""
+        """Names of the Python files, packages and folders with modules directly in a folder, sorted; those of
+        folders end with `/`."""
         ...
 
     def loaded(self, path: str, imported: Any) -> Resolution | None:

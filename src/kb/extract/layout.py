@@ -7,7 +7,8 @@ The rules, in order (docs/extractors.md has them with examples):
    Plain folders further up join the name as namespace packages where they stand directly below a marked
    root (`src`, `lib`, `python`, or a folder with a build file) and look like one: no modules of their
    own, not a conventional container (`tests`, `services`...); at the repository's top they need at
-   least two packages.
+   least two packages. Plain folders inside a package are parts of the name, as Python takes them, save
+   where one holds programs of their own (`tests`, `fixtures`, `examples`...).
 3. Any other file is named from the nearest marked root above it (`scripts/run.py` is `scripts.run`).
 
 Nothing is enumerated: every answer takes a few path questions, so an edit costs none.
@@ -35,6 +36,14 @@ _CONTAINERS = frozenset(
         "utils", "vendor", "web", "worker", "workers",
     }
 )  # fmt: skip
+_APART = frozenset(
+    {
+        "demo", "demos", "docs", "docs_src", "e2e", "example", "examples", "fixtures", "functional",
+        "integration", "notebooks", "recipes", "sample", "samples", "test", "testing", "tests", "third_party",
+        "tutorial", "tutorials", "unit", "vendor",
+    }
+)  # fmt: skip
+"""Containers whose packages are programs of their own even where the folder lies inside a package."""
 FORMS = ("/__init__.py", ".py", "/__init__.pyi", ".pyi")
 """How a module may be stored, the one that Python would load first, then stubs."""
 
@@ -179,22 +188,32 @@ class Layout:
 
     def _root_above_chain(self, top: str) -> str:
         """The root of the package chain that hangs directly below the plain folder `top`."""
+        around = self._package_around(top)
+        if around:
+            return self.root_of(around)
         folder = top
         while not self.is_marked(folder) and basename(folder) not in _CONTAINERS:
-            if self._has_modules(folder):
+            if self.has_modules(folder):
                 return top
             folder = parent(folder)
-            if self.is_package(folder):
-                return self.root_of(folder)
         if folder == top:
             return top
         sure = folder in self.roots or basename(folder) in _SOURCE_FOLDERS or self._is_built(folder)
         return folder if sure or self._holds_several(top) else top
 
+    def _package_around(self, folder: str) -> str:
+        """The package that a plain folder lies in: Python takes each folder on the way for a part of the name."""
+        while not self.is_marked(folder) and basename(folder) not in _APART:
+            folder = parent(folder)
+            if self.is_package(folder):
+                return folder
+        return ""
+
     def _is_built(self, folder: str) -> bool:
         return any(self._paths.has_path(join(folder, name)) for name in _BUILD_FILES)
 
-    def _has_modules(self, folder: str) -> bool:
+    def has_modules(self, folder: str) -> bool:
+        """Whether Python files are directly in the folder."""
         return any(is_python(name) for name in self._paths.children(folder))
 
     def _holds_several(self, folder: str) -> bool:
@@ -214,7 +233,7 @@ class Layout:
             self.is_package(folder),
             self.is_marked(folder),
             self._is_built(folder),
-            not self.is_package(folder) and self._has_modules(folder),
+            not self.is_package(folder) and self.has_modules(folder),
             not self.is_package(folder) and self._holds_several(folder),
             self.root_of(folder),
         )

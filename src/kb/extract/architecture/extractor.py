@@ -36,7 +36,7 @@ class ArchitectureExtractor:
     """
 
     id = SOURCE
-    version = 1
+    version = 2
     dialects = frozenset(_READERS)
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -45,8 +45,10 @@ class Graph:
 
 
 def read_graph(world: WorldView, init: str) -> Graph:
-    """The graph of the package whose `__init__` is at `init`; sub-packages are those with an `__init__`."""
+    """The graph of the package whose `__init__` is at `init`, modules in plain folders below it included."""
     graph = Graph()
+    top = world.file(init)
+    within = f"{top.module_name}." if top is not None else ""
     folders = [parent(init)]
     packages: dict[str, bool] = {}
     while folders:
@@ -55,16 +57,16 @@ def read_graph(world: WorldView, init: str) -> Graph:
             if name.endswith("/"):
                 folders.append(join(folder, name[:-1]))
             elif name.endswith(".py"):
-                _read_file(world, join(folder, name), graph, packages)
+                _read_file(world, join(folder, name), within, graph, packages)
     # Modules outside of the tree that its edges lead to are needed to tell their packages.
     graph.modules = packages | graph.modules
     graph.edges.sort()
     return graph
 
 
-def _read_file(world: WorldView, path: str, graph: Graph, packages: dict[str, bool]) -> None:
+def _read_file(world: WorldView, path: str, within: str, graph: Graph, packages: dict[str, bool]) -> None:
     view = world.file(path)
-    if view is None:
+    if view is None or not f"{view.module_name}.".startswith(within):  # a program among the fixtures
         return
     graph.modules[view.module_name] = view.is_package
     read = world.facts(path, SOURCE, ArchitectureFacts)
@@ -134,4 +136,8 @@ def is_top_package(file: FileView, world: WorldView) -> bool:
     folder = parent(file.path)
     if not file.is_package or not file.path.endswith(".py"):
         return False
-    return not any(world.exists(join(parent(folder), name)) for name in ("__init__.py", "__init__.pyi"))
+    for _ in range(file.module_name.count(".")):
+        folder = parent(folder)
+        if any(world.exists(join(folder, name)) for name in ("__init__.py", "__init__.pyi")):
+            return False
+    return True
