@@ -142,3 +142,21 @@ def test_history_past_a_shallow_boundary_ends_there(made: GitRepo, opened, tmp_p
     assert not shallow.has_commit(sha("HEAD~4"))
     with pytest.raises(NotFoundError):
         shallow.distance(sha("HEAD~4"), sha())
+
+
+def test_lines_of_descent_name_the_nearest_before_each_and_no_other_branch(made: GitRepo, opened):
+    first = made.write("a.py", "1").commit().sha()
+    made.checkout("side", new=True).write("b.py", "1").commit()
+    made.checkout("main")
+    second = made.write("a.py", "2").commit().sha()
+    merge = made.merge("side").sha()
+    other = made.checkout("other", new=True).write("c.py", "1").commit().sha()
+    repository = opened(made)
+    # The merge leads to the first commit by way of `side` too, but that one comes before the second.
+    assert repository.lines_of_descent(merge, [first, second, merge, other]) == {
+        merge: (second,), second: (first,), first: (),
+    }  # fmt: skip
+    side = made.sha("side")
+    found = repository.lines_of_descent(other, [side, second, merge, "f" * 40])
+    assert found == {merge: (second, side), second: (), side: ()}
+    assert next(iter(found)) == merge

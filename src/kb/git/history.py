@@ -49,6 +49,42 @@ def nearest_ancestor(store: ObjectStore, sha: str, candidates: Collection[str]) 
     return None
 
 
+def lines_of_descent(store: ObjectStore, tip: str, among: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Those of `among` that are `tip` or come before it, children first, each with the nearest before it.
+
+    One has several nearest ones where a merge stands between; those that come before another of them are
+    left out. Commits of other branches are not there.
+    """
+    wanted = frozenset(among)
+    found: dict[str, list[str]] = {}
+    below: dict[str, dict[str, None]] = {}  # commit -> those wanted whose nearest one it leads to
+    for commit in store.handle.walk(tip, SortMode.TOPOLOGICAL):
+        sha = str(commit.id)
+        led = below.pop(sha, {})
+        if sha in wanted:
+            for younger in led:
+                found[younger].append(sha)
+            found[sha] = []
+            led = {sha: None}
+        for parent in map(str, commit.parent_ids):
+            below.setdefault(parent, {}).update(led)
+    return _nearest_only(found)
+
+
+def _nearest_only(found: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    """The same without commits that come before another one of their list."""
+    bit = {sha: 1 << number for number, sha in enumerate(found)}
+    before: dict[str, int] = {}
+    for sha in reversed(found):
+        before[sha] = 0
+        for older in found[sha]:
+            before[sha] |= before[older] | bit[older]
+    return {
+        sha: tuple(one for one in older if not any(before[other] & bit[one] for other in older))
+        for sha, older in found.items()
+    }
+
+
 def log(
     store: ObjectStore, tip: str, since: str | None = None, *, first_parent: bool = False
 ) -> Iterator[CommitInfo]:

@@ -14,13 +14,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kb.errors import RepositoryError
 from kb.git.failures import one_line
-from kb.git.urls import RemoteUrl
+from kb.git.urls import RemoteUrl, parse_url
 
 REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 KEPT_VARIABLES = frozenset(
@@ -54,6 +54,8 @@ FIXED_SETTINGS = (
 )
 CREDENTIAL_HELPER = '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$KB_URL_USERNAME" "$KB_URL_PASSWORD"; }; f'
 LOCK_POLL_SECONDS = 0.05
+UNCLAIMED = "kb-unclaimed"
+"""A file in a mirror that no repository has been registered for yet, in whichever database."""
 EMPTY_COMPLAINT = "fatal: Could not read from remote repository"
 
 
@@ -80,6 +82,40 @@ def update_mirror(home: Path, url: RemoteUrl, timeout: float | None = None) -> P
     return mirror
 
 
+def claim(mirror: Path) -> None:
+    """Says that a registered repository is read from the mirror, so that `discard` leaves it."""
+    (mirror / UNCLAIMED).unlink(missing_ok=True)
+
+
+def left_behind(home: Path, registered: Iterable[str]) -> list[Path]:
+    """What killed runs left below `home`: unfinished clones, and mirrors of nothing that is registered.
+
+    A mirror that was claimed stays also where `registered` (locations of remotes) has it not: several
+    databases may share a home.
+    """
+    mirrors = home / "mirrors"
+    used = {mirror_path(home, parse_url(location)) for location in registered}
+    unclaimed = {marker.parent for marker in mirrors.glob(f"*/{UNCLAIMED}")}
+    return sorted([*(unclaimed - used), *mirrors.glob("*.new-*")])
+
+
+def discard(folder: Path) -> bool:
+    """Removes one of `left_behind`, unless a process fetches there now; whether it did.
+
+    The caller sees to it that nobody is about to claim it: holds the collector's lock.
+    """
+    name = folder.name.partition(".")[0]
+    with folder.with_name(f"{name}.lock").open("a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if folder.name == name and not (folder / UNCLAIMED).exists():
+            return False
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
 def _clone(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:
     for left_behind in mirror.parent.glob(f"{mirror.name}.new-*"):
         shutil.rmtree(left_behind, ignore_errors=True)
@@ -88,6 +124,7 @@ def _clone(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:
         target = unfinished / "mirror"
         command = ["clone", "--quiet", "--bare", "--template=", "--no-recurse-submodules"]
         _git([*command, "--", url.fetch_url, str(target)], url, timeout)
+        (target / UNCLAIMED).touch()
         target.rename(mirror)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

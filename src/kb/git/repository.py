@@ -182,6 +182,11 @@ class Repository:
         with reading(self._git_dir):
             return history.nearest_ancestor(self._store, self._known(sha), candidates)
 
+    def lines_of_descent(self, tip: str, among: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Those of `among` that `tip` comes from, itself too, youngest first, each with the nearest before it."""
+        with reading(self._git_dir):
+            return history.lines_of_descent(self._store, self._known(tip), among)
+
     def log(self, tip: str, since: str | None = None, *, first_parent: bool = False) -> Iterator[CommitInfo]:
         """The commits of `tip` that `since` has not, oldest first; `first_parent` skips merged branches."""
         with reading(self._git_dir):

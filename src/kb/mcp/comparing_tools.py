@@ -35,7 +35,7 @@ def add_comparing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) 
         token_budget: a.TokenBudget = a.BUDGET,
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, DiffAnswer]:
-        """WHAT CHANGED between two indexed commits in meaning, not in text: routes, models, settings, definitions, imports added, removed, changed or moved. Contracts and entities come with breaking or compatible, and why; breaking ones first. Formatting and comments never show."""
+        """WHAT CHANGED between two indexed commits in meaning, not in text: routes, models, settings, definitions, imports added, removed, changed or moved. Contracts and entities come with breaking or compatible, and why; breaking ones first, those of tests and examples last and not judged. Formatting and comments never show."""
         return calls.answer(
             "diff_knowledge", diff.diff_knowledge, base, head,
             repo=repo, kinds=kinds or (), paging=calls.paging(token_budget, cursor, limit),
@@ -50,7 +50,7 @@ def add_comparing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) 
         token_budget: a.TokenBudget = a.BUDGET,
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, HistoryAnswer]:
-        """WHEN one thing (route, model, symbol, setting) was added, changed or removed, over the indexed commits, newest first."""
+        """WHEN one thing (route, model, symbol, setting) was added, changed or removed, in the history of HEAD as far as it is indexed, newest first."""
         return calls.answer(
             "history", life.history, key, repo=repo, paging=calls.paging(token_budget, cursor, limit)
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from kb.retrieve.standing import StandsIn
+
 Body = Mapping[str, Any]
 Compatibility = Literal["breaking", "compatible"]
 
@@ -39,6 +41,24 @@ def judge(kind: str, before: Body | None, after: Body | None) -> Judgement:
         breaking = after is None
         return _judged([Reason(breaking, f"{what} {'removed' if breaking else 'added'}")])
     return _judged(list(_contract(before, after) if kind == "contract" else _entity(before, after)))
+
+
+def judge_standing(
+    kind: str, before: Body | None, after: Body | None, *, was_in: StandsIn | None, is_in: StandsIn | None
+) -> Judgement:
+    """The verdict by what the repository offers: what stands in tests or examples only counts as absent.
+
+    So a change among tests is not judged, and a route that is left in tests only has been removed.
+    """
+    offered, offers = None if was_in else before, None if is_in else after
+    if kind not in JUDGED or (offered is None and offers is None):
+        return Judgement(None, ())
+    verdict = judge(kind, offered, offers)
+    if offers is None and after is not None:
+        return verdict._replace(reasons=(*verdict.reasons, f"stands in {is_in} only now"))
+    if offered is None and before is not None:
+        return verdict._replace(reasons=(*verdict.reasons, f"stood in {was_in} only"))
+    return verdict
 
 
 def _judged(reasons: Sequence[Reason]) -> Judgement:

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from kb.retrieve.search_calibration import source_of
+from kb.retrieve.standing import EXAMPLES, TESTS
 
 REPEATING = 0.5
 """For each way in which a file repeats what stands elsewhere."""
@@ -24,16 +25,11 @@ class _Kind(NamedTuple):
 
 _KINDS = (
     _Kind(
-        re.compile(
-            r"(^|/)(tests?|testing|__tests__)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest)\.\w+$", re.IGNORECASE
-        ),
+        TESTS,
         re.compile(r"\b(tests?|testing|tested|fixtures?|mock\w*|conftest)\b", re.IGNORECASE),
     ),
     _Kind(
-        re.compile(
-            r"(^|/)(examples?|samples?|demos?|docs_src|benchmarks?|asv_bench|vendor(ed)?|_vendor)(/|$)",
-            re.IGNORECASE,
-        ),
+        EXAMPLES,
         re.compile(r"\b(examples?|samples?|demos?|tutorials?|benchmarks?)\b", re.IGNORECASE),
     ),
     _Kind(

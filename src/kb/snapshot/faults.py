@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 POINTS = (
+    "opened",
     "registered",
     "planned",
     "parse_stored",

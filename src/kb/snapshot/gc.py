@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kb.errors import KbError, NotFoundError
+from kb.git.mirror import discard
 from kb.git.overlays import unreachable, worktree_objects
 from kb.git.repository import Repository
+from kb.snapshot.repositories import stray_mirrors
 from kb.store import locks
 from kb.store.catalog import RepositoryRow, SnapshotRow, find_repository, repositories, snapshots
 from kb.store.collect import collect
@@ -45,6 +47,8 @@ class GcReport:
     """Table -> content rows that nothing reached."""
     worktree_objects: int = 0
     """Objects of replaced work trees in kb's own store."""
+    mirrors: int = 0
+    """Mirrors that were fetched for a run which ended before it had registered them."""
     notices: list[str] = field(default_factory=list)
 
 
@@ -74,6 +78,8 @@ def collect_garbage(
                 _collect(parts, connection, policy, chosen, report)
                 objects = [path for row in chosen for path in _stray_objects(parts, connection, row)]
             report.worktree_objects = len(objects)
+            stray = stray_mirrors(parts, connection)
+            report.mirrors = len(stray) if dry_run else sum(map(discard, stray))
             if not dry_run:
                 for path in objects:
                     path.unlink(missing_ok=True)

@@ -6,10 +6,12 @@ import os
 import time
 
 from kb.config import repository_roots
-from kb.errors import UsageError
+from kb.errors import NotFoundError, UsageError
 from kb.extract.registry import load_extractors
+from kb.git.mirror import claim, mirror_path
 from kb.git.overlays import worktree_objects
 from kb.git.repository import Repository
+from kb.git.urls import parse_url
 from kb.model.commits import CommitInfo
 from kb.snapshot import faults
 from kb.snapshot.build import build
@@ -47,6 +49,7 @@ def index_repository(parts: Parts, request: IndexRequest, progress: Progress = s
         with locks.writing(connection):
             # Also the objects of a work tree are written while no collector runs.
             repository, commit = _open(parts, request)
+            faults.point("opened")
             recipe, notices = recipe_for(repository, commit, request)
             run = _begin(parts, connection, request, (repository, commit, recipe))
             run.progress = progress
@@ -103,7 +106,11 @@ def _open(parts: Parts, request: IndexRequest) -> tuple[Repository, CommitInfo]:
     """
     if request.worktree and request.commitish != "HEAD":
         raise UsageError("a working tree stands on HEAD: --worktree and --sha exclude each other")
-    repository = Repository.open(request.repo, parts.home, fetch=request.fetch)
+    try:
+        repository = Repository.open(request.repo, parts.home, fetch=request.fetch)
+    except NotFoundError:
+        # Fetched by the caller, and swept by a collector before this run held the writers' lock.
+        repository = Repository.open(request.repo, parts.home)
     commit = repository.resolve(request.commitish)
     objects = worktree_objects(parts.home, repository.location)
     if request.worktree:
@@ -126,6 +133,8 @@ def _begin(
         is_remote=repository.is_remote,
         name=request.name,
     )
+    if repository.is_remote:
+        claim(mirror_path(parts.home, parse_url(repository.location)))
     recipe_id = put_recipe(connection, recipe.digest, recipe.settings)
     faults.point("registered")
     return Run(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from kb.errors import NotFoundError, RepositoryError, UsageError
-from kb.git.mirror import mirror_path
+from kb.git.mirror import discard, left_behind, mirror_path
 from kb.git.urls import looks_remote, parse_url
 from kb.store import locks
 from kb.store.catalog import RepositoryRow, find_repository, rename_repository, repositories
 from kb.store.collect import remove_repository
+from kb.store.database import Connection
 from kb.store.parts import Parts
 
 
@@ -51,7 +53,8 @@ def remove(parts: Parts, name: str) -> RepositoryRow:
 def no_stray_mirror(parts: Parts, where: str) -> Iterator[None]:
     """Takes the mirror of a URL away again where the block fails before the repository is registered.
 
-    Nothing would list it. A mirror that another process may be about to register stays.
+    Nothing would list it. A mirror that another process may be about to register stays; what a killed
+    process leaves is swept by `kb gc`.
     """
     try:
         yield
@@ -63,11 +66,16 @@ def no_stray_mirror(parts: Parts, where: str) -> Iterator[None]:
 
 def _discard_mirror(parts: Parts, where: str) -> None:
     with suppress(UsageError):  # raised where it is no URL that kb would have fetched
-        url = parse_url(where)
-        mirror = mirror_path(parts.home, url)
+        mirror = mirror_path(parts.home, parse_url(where))
         if mirror.is_dir():
             with parts.database.writer() as connection:
                 connection.autocommit = True
                 with locks.alone(connection) as alone:
-                    if alone and find_repository(connection, location=url.location) is None:
-                        shutil.rmtree(mirror, ignore_errors=True)
+                    if alone and mirror in stray_mirrors(parts, connection):
+                        discard(mirror)
+
+
+def stray_mirrors(parts: Parts, connection: Connection) -> list[Path]:
+    """What runs that ended before they had registered a repository left of its mirror."""
+    remotes = [row.location for row in repositories(connection) if row.is_remote]
+    return left_behind(parts.home, remotes)

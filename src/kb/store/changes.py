@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -120,6 +121,8 @@ class KeyAt:
     artifact_pk: int | None
     body_digest: bytes | None
     body: dict[str, Any] | None
+    homes: tuple[str, ...]
+    """The files that it was read from."""
     lineage_id: int
     ordinal: int
 
@@ -130,18 +133,45 @@ def key_over_time(
     """A logical key at every sealed commit of a repository under a recipe, by committer's date."""
     rows = connection.execute(
         """SELECT c.sha, c.committed_at, c.subject, held.artifact_pk, held.body_digest, held.body,
-                  s.lineage_id, s.ordinal
+                  held.homes, s.lineage_id, s.ordinal
            FROM snapshot s JOIN commit_ref c USING (commit_id)
            LEFT JOIN LATERAL (
-               SELECT a.artifact_pk, a.body_digest, a.body FROM artifact a
+               SELECT a.artifact_pk, a.body_digest, a.body, array_agg(p.path ORDER BY p.path) AS homes
+               FROM artifact a
                JOIN snapshot_entry e ON e.artifact_pk = a.artifact_pk AND e.lineage_id = s.lineage_id
                 AND e.from_ord <= s.ordinal AND e.to_ord > s.ordinal
-               WHERE a.logical_key = %(key)s LIMIT 1) held ON true
+               JOIN path p ON p.path_id = e.home_path_id
+               WHERE a.logical_key = %(key)s GROUP BY a.artifact_pk LIMIT 1) held ON true
            WHERE s.repository_id = %(repository)s AND s.recipe_id = %(recipe)s
            ORDER BY c.committed_at, s.snapshot_id""",
         {"repository": repository_id, "recipe": recipe_id, "key": key},
     ).fetchall()
     return [
-        KeyAt(row[0], row[1], row[2], row[3], None if row[4] is None else bytes(row[4]), *row[5:])
+        KeyAt(
+            sha=row[0],
+            committed_at=row[1],
+            subject=row[2],
+            artifact_pk=row[3],
+            body_digest=None if row[4] is None else bytes(row[4]),
+            body=row[5],
+            homes=tuple(row[6] or ()),
+            lineage_id=row[7],
+            ordinal=row[8],
+        )
         for row in rows
     ]
+
+
+def homes(
+    connection: psycopg.Connection[Any], snapshot: SnapshotRow, artifact_pks: Collection[int]
+) -> dict[int, list[str]]:
+    """The files that artifacts of a snapshot were read from: of a route the one that declares it."""
+    rows = connection.execute(
+        """SELECT e.artifact_pk, array_agg(p.path ORDER BY p.path)
+           FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
+           WHERE e.lineage_id = %s AND e.artifact_pk = ANY(%s::int8[])
+             AND e.from_ord <= %s AND e.to_ord > %s
+           GROUP BY 1""",
+        (snapshot.lineage_id, list(artifact_pks), snapshot.ordinal, snapshot.ordinal),
+    ).fetchall()
+    return {int(row[0]): list(row[1]) for row in rows}

@@ -40,8 +40,9 @@ def command(
 ) -> None:
     """Show what changed in meaning between two indexed commits.
 
-    Artifacts added, removed, changed or moved; contracts and entities with a verdict, breaking or
-    compatible, and its reasons. HEAD is what is checked out. Formatting and comments never show.
+    Artifacts added, removed, changed (from what to what) or moved; contracts and entities with a verdict,
+    breaking or compatible, and its reasons. What stands in tests or examples only is listed last and
+    never breaks. HEAD is what is checked out. Formatting and comments never show.
     """
     from kb.bootstrap import open_app
     from kb.config import load_settings

@@ -17,7 +17,7 @@ from kb.cli.render.diff import history_lines
 def command(*, key: str, repo: str | None, db_url: str | None, as_json: bool) -> None:
     """Show when a key was added, changed and removed.
 
-    Over the indexed commits, the newest first. KEY is a logical key, or a name that stands for one.
+    Over the indexed commits that HEAD comes from, the newest first. KEY is a logical key, or a name that stands for one.
     """
     from kb.bootstrap import open_app
     from kb.config import load_settings

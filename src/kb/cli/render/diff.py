@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kb.cli.render.words import counted, short_sha
+from kb.cli.render.words import counted, line_range, short_sha
 from kb.cli.terminal import dim, one_line, strong, warning
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
 _MOST_IN_MARKDOWN = 200
+_HARMLESS = str.maketrans(
+    {**{mark: f"\\{mark}" for mark in "\\`*_[]|#"}, **{mark: f"&#{ord(mark)};" for mark in "<>@"}}
+)
+"""Markdown's marks, escaped; in one pass, so that no escape is escaped again."""
 
 
 def diff_lines(found: DiffAnswer) -> Iterator[str]:
@@ -26,13 +30,33 @@ def diff_lines(found: DiffAnswer) -> Iterator[str]:
         yield ", ".join(_counted(kind, counts) for kind, counts in sorted(found.counts.items()))
     if found.breaking:
         yield warning(f"{found.breaking} breaking")
+    if found.aside:
+        yield dim(f"{found.aside} in tests and examples, not judged")
     for change in found.changes:
-        verdict = f" [{change.compatibility}]" if change.compatibility else ""
+        said = change.compatibility or (change.stands_in and f"in {change.stands_in}")
+        verdict = f" [{said}]" if said else ""
         line = f"{_SIGNS[change.change]} {one_line(change.key)}{verdict}"
         yield warning(line) if change.compatibility == "breaking" else line
         for reason in change.reasons:
             yield f"    {one_line(reason)}"
+        for detail in _details(change):
+            yield f"    {one_line(detail)}"
         yield dim(f"    {_where(change)}")
+
+
+def _details(change: Change) -> Iterator[str]:
+    """Each entry that differs, from what to what; where reasons say it already, nothing."""
+    if change.reasons:
+        return
+    for detail in change.details:
+        if detail.before is None:
+            yield f"{detail.field}: + {detail.after}"
+        elif detail.after is None:
+            yield f"{detail.field}: - {detail.before}"
+        else:
+            yield f"{detail.field}: {detail.before} -> {detail.after}"
+    if change.more_details:
+        yield f"and {change.more_details} more"
 
 
 def _counted(kind: str, counts: dict[str, int]) -> str:
@@ -47,7 +71,7 @@ def _where(change: Change) -> str:
 
 def _places(places: Sequence[Provenance]) -> str:
     return ", ".join(
-        one_line(f"{place.file}:{place.start_line}-{place.end_line}@{short_sha(place.sha)}")
+        f"{line_range(place.file, place.start_line, place.end_line)}@{short_sha(place.sha)}"
         for place in places[:1]
     )
 
@@ -68,24 +92,33 @@ def diff_markdown(found: DiffAnswer) -> Iterator[str]:
         yield f"| {_plain(kind)} | {numbers} |"
     yield ""
     breaking = [one for one in found.changes if one.compatibility == "breaking"]
-    rest = [one for one in found.changes if one.compatibility != "breaking"]
+    rest = [one for one in found.changes if one.compatibility != "breaking" and not one.stands_in]
+    aside = [one for one in found.changes if one.stands_in]
     if breaking:
         yield f"**{found.breaking} breaking**"
         yield ""
         yield from _items(breaking)
         yield ""
-    if rest:
-        yield f"<details><summary>{len(rest)} other changes</summary>"
-        yield ""
-        yield from _items(rest)
-        yield ""
-        yield "</details>"
+    yield from _folded(counted(len(rest), "other change"), rest)
+    yield from _folded(f"{counted(len(aside), 'change')} in tests and examples, not judged", aside)
+
+
+def _folded(summary: str, changes: Sequence[Change]) -> Iterator[str]:
+    if not changes:
+        return
+    yield f"<details><summary>{summary}</summary>"
+    yield ""
+    yield from _items(changes)
+    yield ""
+    yield "</details>"
+    yield ""
 
 
 def _items(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes[:_MOST_IN_MARKDOWN]:
-        reasons = f": {'; '.join(_plain(reason) for reason in change.reasons)}" if change.reasons else ""
-        yield f"- {change.change} {_code(change.key)}{reasons} ({_code(_where(change))})"
+        said = [*change.reasons, *_details(change)]
+        why = f": {'; '.join(_plain(words) for words in said)}" if said else ""
+        yield f"- {change.change} {_code(change.key)}{why} ({_code(_where(change))})"
     if len(changes) > _MOST_IN_MARKDOWN:
         yield f"- and {len(changes) - _MOST_IN_MARKDOWN} more"
 
@@ -97,18 +130,18 @@ def _code(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Text that neither formats, nor mentions anybody, nor opens a tag: it comes out of a repository."""
-    kept = one_line(text)
-    for character in "\\`*_[]<>|#@":
-        kept = kept.replace(character, f"&#{ord(character)};" if character in "<>@" else f"\\{character}")
-    return kept
+    return one_line(text).translate(_HARMLESS)
 
 
 def history_lines(found: HistoryAnswer) -> Iterable[str]:
     """The moments of a key, newest first."""
     moments, commits = counted(len(found.moments), "moment"), counted(found.commits, "indexed commit")
     yield strong(f"{one_line(found.key)}: {moments} in {commits}")
+    for note in found.notes:
+        yield warning(one_line(note))
     for moment in found.moments:
-        verdict = f" [{moment.compatibility}]" if moment.compatibility else ""
+        said = moment.compatibility or (moment.stands_in and f"in {moment.stands_in}")
+        verdict = f" [{said}]" if said else ""
         when = moment.committed_at.date().isoformat()
         yield f"{_SIGNS[moment.event]} {short_sha(moment.sha)} {when} {one_line(moment.subject)}{verdict}"
         for reason in moment.reasons:

@@ -36,6 +36,7 @@ def gc_lines(report: GcReport) -> Iterator[str]:
     erased = [("rows of dropped snapshots", report.membership_rows)]
     erased += sorted(report.rows.items(), key=lambda item: (-item[1], item[0]))
     erased += [("objects of working trees", report.worktree_objects)]
+    erased += [("mirrors that no repository uses", report.mirrors)]
     rows = [(name, f"{number:,}") for name, number in erased if number]
     if rows:
         yield dim(f"{'would erase' if report.dry_run else 'erased'}:")
