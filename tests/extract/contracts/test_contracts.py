@@ -222,6 +222,63 @@ def test_a_serializer_that_a_method_chooses_is_said_to_be_unknown():
     assert found.confidence == 80
 
 
+def test_what_is_included_at_run_time_or_from_another_distribution_is_said():
+    found = contracts(
+        {
+            "app/main.py": """
+                import importlib
+                from fastapi import FastAPI
+                from fastapi_users import users
+                from app.plugins import NAMES
+
+                app = FastAPI()
+                app.include_router(users.router, prefix="/auth")
+                for name in NAMES.split():
+                    app.include_router(importlib.import_module(name).router, prefix="/plug")
+            """,
+            "app/__init__.py": "",
+            "app/plugins.py": "import os\n\nNAMES = os.environ['PLUGINS']\n",
+        }
+    )
+    assert {
+        key: (artifact.draft.body["unresolved"], artifact.draft.confidence)
+        for key, artifact in found.artifacts("contract").items()
+    } == {
+        "api:INCLUDE /auth": (["the routes of fastapi_users.users.router"], 80),
+        "api:INCLUDE /plug": (["the routes of importlib.import_module(name).router"], 80),
+    }
+
+
+def test_a_blueprint_of_another_distribution_is_said():
+    source = """
+        from flask import Flask
+        from flask_health import health
+
+        app = Flask(__name__)
+        app.register_blueprint(health, url_prefix="/health")
+    """
+    assert keys({"app.py": source}) == ["api:INCLUDE /health"]
+
+
+def test_a_part_of_a_path_that_only_a_run_can_tell_is_no_parameter():
+    files = {
+        "site/conf/__init__.py": "",
+        "site/conf/settings.py": 'ROOT_URLCONF = "conf.urls"\n',
+        "site/conf/views.py": "def page(request): ...\n",
+        "site/conf/urls.py": """
+            from django.urls import path
+            from conf import views
+
+            urlpatterns = [path(f"page/{n}/<int:pk>/", views.page) for n in range(views.COUNT)]
+        """,
+        "site/manage.py": "",
+    }
+    [found] = [artifact.draft for artifact in contracts(files).artifacts("contract").values()]
+    assert found.logical_key == "api:ANY /page/<n>/{pk}/#conf.urls"
+    assert [entry["name"] for entry in found.body["parameters"]] == ["pk"]
+    assert found.confidence == 60
+
+
 def test_an_include_inside_a_branch_is_conditional():
     main = SHOP["shop/main.py"].replace("app.include", "if app.debug:\n            app.include")
     [artifact] = contracts({**SHOP, "shop/main.py": main}).artifacts("contract").values()

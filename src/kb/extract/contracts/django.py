@@ -104,10 +104,11 @@ class Django:
                     yield from self._included_elsewhere(routers, site)
                 continue
             for place in linker.runs(path, site):
-                local = _pattern(linker, place, site)
                 view = argument(site.expr, "view", 1)
                 for mount in routers.element_mounts(path, site):
-                    yield from self._entry(routers, site, place, local, view, mount)
+                    inside = mount.read_in(place)
+                    local = _pattern(linker, inside, site)
+                    yield from self._entry(routers, site, inside, local, view, mount)
 
     def _entry(
         self, routers: Routers, site: Site, place: Place, local: Text, view: Expr | None, mount: Mount

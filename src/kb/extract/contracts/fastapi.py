@@ -23,6 +23,7 @@ from kb.extract.contracts.parameters import Collector, unique
 from kb.extract.contracts.place import Found, Linker, Place, Text, keyword
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import APPLICATION, ROUTER, Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.starlette import included_elsewhere
 from kb.extract.expressions import argument, dotted, is_false, is_none, is_true, keywords, last, pairs
 from kb.structure.facts import Expr, ModuleFacts
 
@@ -97,6 +98,8 @@ class FastAPI:
             name = last_of(site.expr)
             if name in (_DECORATORS if site.decorates else _REGISTRATIONS):
                 yield from self._site(routers, site, name)
+            elif name == "include_router":
+                yield from included_elsewhere(routers, site, self.includes)
 
     def _site(self, routers: Routers, site: Site, name: str) -> Iterator[Route]:
         linker = routers.linker

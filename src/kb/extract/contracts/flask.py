@@ -20,7 +20,7 @@ from kb.extract.contracts.handlers import (
 from kb.extract.contracts.place import Linker, Place, Text
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import APPLICATION, ROUTER, Holder, Inclusion, Mount, Routers
-from kb.extract.contracts.starlette import ground_mount
+from kb.extract.contracts.starlette import ground_mount, included_elsewhere
 from kb.extract.contracts.templates import from_angles
 from kb.extract.expressions import argument, is_none, keywords, last, positional, text_of
 from kb.structure.facts import Expr, ModuleFacts
@@ -119,6 +119,8 @@ class Flask:
         """Decorated views, `add_url_rule` and `add_resource` of the linked file."""
         for site in routers.linker.own.sites:
             name = last_of(site.expr)
+            if name == "register_blueprint" and not site.decorates:
+                yield from included_elsewhere(routers, site, self.includes)
             if name not in (_DECORATORS if site.decorates else _REGISTRATIONS):
                 continue
             for place, holder in holder_of(routers, site):

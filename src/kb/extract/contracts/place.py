@@ -18,6 +18,8 @@ from kb.model.artifacts import Grounding
 from kb.structure.facts import Assignment, Definition, Expr
 
 EXACT, APPROXIMATE, DYNAMIC = "exact", "approximate", "dynamic"
+UNKNOWN = "\0"
+"""Behind the `<` of a part that cannot be told, so that no framework takes it for a parameter of the path."""
 _DEEP = 12
 _NO_BINDINGS: Mapping[str, tuple[Expr, Place]] = {}
 _STATUS = re.compile(r"HTTP_(\d{3})(?:_|$)")
@@ -296,7 +298,7 @@ class Linker:
             return self._named_text(place, expr.value, depth)
         if expr.kind == "attr" and expr.items[0].kind == "call":
             return self._attribute_text(place, expr, depth)
-        return Text(f"<{brief(expr)}>", DYNAMIC)
+        return Text(f"<{UNKNOWN}{brief(expr)}>", DYNAMIC)
 
     def _named_text(self, place: Place, name: str, depth: int) -> Text:
         local = self.local(place, name)
@@ -310,7 +312,11 @@ class Linker:
             return self._assigned_text(found, depth)
         head, _, attribute = name.rpartition(".")
         if attribute == "value":  # of a member of an enumeration
-            return self._named_text(place, head, depth + 1) if depth <= _DEEP else Text(f"<{name}>", DYNAMIC)
+            return (
+                self._named_text(place, head, depth + 1)
+                if depth <= _DEEP
+                else Text(f"<{UNKNOWN}{name}>", DYNAMIC)
+            )
         owner = self.find(place, head) if head else None
         if owner is not None and owner.assignment is not None and owner.assignment.value is not None:
             made = owner.assignment.value
@@ -322,12 +328,12 @@ class Linker:
             member = self.member(owner, attribute)
             if member is not None and member.assignment is not None:
                 return self._assigned_text(member, depth)
-        return Text(f"<{name}>", DYNAMIC)
+        return Text(f"<{UNKNOWN}{name}>", DYNAMIC)
 
     def _assigned_text(self, found: Found, depth: int) -> Text:
         value = found.assignment.value if found.assignment is not None else None
         if value is None:
-            return Text(f"<{last(found.qualified)}>", DYNAMIC)
+            return Text(f"<{UNKNOWN}{last(found.qualified)}>", DYNAMIC)
         if value.kind == "call" and last(value.value) == "Field":
             value = argument(value, "default", 0)
         return self.text(found.place, value, depth + 1)
@@ -351,7 +357,7 @@ class Linker:
 
     def _attribute_text(self, place: Place, expr: Expr, depth: int) -> Text:
         said = self._default(place, expr.items[0], expr.value, depth)
-        return said if said is not None else Text(f"<{brief(expr)}>", DYNAMIC)
+        return said if said is not None else Text(f"<{UNKNOWN}{brief(expr)}>", DYNAMIC)
 
     def status(self, place: Place, expr: Expr | None) -> str | None:
         """A status code as text (`404`, `4XX`, `default`), None where it cannot be told."""
@@ -379,7 +385,7 @@ class Linker:
         found = self.value(place, expr)
         if found is None or found[0].kind not in ("list", "tuple", "set"):
             return None
-        return [self.text(found[1], item).value for item in found[0].items]
+        return [self.text(found[1], item).value.replace(UNKNOWN, "") for item in found[0].items]
 
     def runs(self, path: str, site: Site) -> list[Place]:
         """A place for each time that the loops around a site run it; one where there is no loop."""

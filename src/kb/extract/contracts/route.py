@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kb.extract.api import FileView
-from kb.extract.contracts.place import APPROXIMATE, DYNAMIC, EXACT, Text, worst
+from kb.extract.contracts.place import APPROXIMATE, DYNAMIC, EXACT, UNKNOWN, Text, worst
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 
 KIND = "contract"
@@ -15,6 +15,7 @@ KIND = "contract"
 _CONFIDENCE = {EXACT: 100, APPROXIMATE: 80, DYNAMIC: 60}
 _CONDITIONAL = 90
 _UNMOUNTED = 50
+_NOTHING: tuple[Any, ...] = (None, [], {}, "", False)
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Route:
     conditional: bool = False
     unresolved: list[str] = field(default_factory=list)
     """What could not be told statically, in words."""
+
+    def __post_init__(self) -> None:
+        """What could not be told is shown as written."""
+        self.path = Text(self.path.value.replace(UNKNOWN, ""), self.path.how)
 
     def stand_on(self, grounding: Grounding | None) -> None:
         """Add a grounding, where there is one."""
@@ -83,7 +88,7 @@ def draft(route: Route, key: str) -> ArtifactDraft:
         "application": route.root.label,
         "mounted": route.root.mounted,
         "resolution": resolution,
-        **{name: value for name, value in route.details.items() if value not in (None, [], {}, "", False)},
+        **{name: _shown(value) for name, value in route.details.items() if value not in _NOTHING},
     }
     if route.conditional:
         body["conditional"] = True
@@ -100,6 +105,10 @@ def draft(route: Route, key: str) -> ArtifactDraft:
         tuple(dict.fromkeys(route.links)),
         confidence,
     )
+
+
+def _shown(value: Any) -> Any:
+    return value.replace(UNKNOWN, "") if isinstance(value, str) else value
 
 
 def _lines(route: Route, title: str, body: dict[str, Any]) -> Iterable[str]:

@@ -154,6 +154,11 @@ class Routers:
         simple = self._simple.get(last(found.qualified)) if not found.internal else None
         return simple if "." in found.qualified else None
 
+    def makes(self, place: Place, expr: Expr) -> bool:
+        """Whether the expression, or what a loop puts in its place, is a constructor's call."""
+        expr, place = self.linker.bound(place, expr)
+        return expr.kind == "call" and self._kind(place, expr, 0) is not None
+
     def site_of(self, holder: Holder) -> Site | None:
         """The call that makes the holder; None for a list and for what a function is handed."""
         facts = self.linker.facts(holder.path)
@@ -285,7 +290,7 @@ class Routers:
         return None
 
     def _called(self, place: Place, call: Expr, depth: int) -> Holder | None:
-        """The holder that a factory function returns."""
+        """The holder, or the list of routes, that a factory function returns."""
         if not call.value:
             return None
         maker = self.linker.find(place, call.value)
@@ -300,7 +305,8 @@ class Routers:
             if site.scope == maker.symbol_path and site.target and (kind := self.kind_of(maker.path, site))
         ]
         if not made:
-            return None
+            lists = any(s.owner == RETURNED and s.scope == maker.symbol_path for s in facts[0].sites)
+            return Holder(maker.path, maker.symbol_path, RETURNED, "", LIST) if lists else None
         applications = [entry for entry in made if entry[1].role == APPLICATION]
         site, kind = (applications or made)[0 if applications else -1]
         return Holder(maker.path, site.scope, site.target, kind.framework, kind.role)
@@ -421,13 +427,19 @@ class Routers:
     def _given(self, holder: Holder, place: Place, target: Expr) -> dict[str, tuple[Expr, Place]]:
         """Arguments by parameter where what is included is a call of the function that makes the holder."""
         said = self.linker.value(place, target) if holder.scope else None
-        if said is None or said[0].kind != "call" or not said[0].value:
+        if said is None:
             return {}
         call, where = said
-        maker = self.linker.find(where, call.value)
-        if maker is None or (maker.path, maker.symbol_path) != (holder.path, holder.scope):
+        if call.kind == "attr" and call.items:  # `Crud("/items").router`
+            call = call.items[0]
+        maker = self.linker.find(where, call.value) if call.kind == "call" else None
+        makes = (
+            self.linker.member(maker, "__init__") if maker is not None and maker.kind == "class" else maker
+        )
+        if makes is None or (makes.path, makes.symbol_path) != (holder.path, holder.scope):
             return {}
-        params = maker.definition.params if maker.definition is not None else ()
+        params = makes.definition.params if makes.definition is not None else ()
+        params = params[1:] if makes is not maker else params
         bound = [(param.name, argument(call, param.name, at)) for at, param in enumerate(params)]
         return {name: (value, where) for name, value in bound if value is not None}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from kb.extract.contracts.facts import Site, last_of, target_keys
@@ -11,7 +11,7 @@ from kb.extract.contracts.place import Found, Linker, Place, Text
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import APPLICATION, ROUTER, Holder, Inclusion, Mount, Routers
 from kb.extract.contracts.templates import from_braces
-from kb.extract.expressions import argument, brief, is_false, keywords
+from kb.extract.expressions import argument, brief, dotted, is_false, keywords
 from kb.structure.facts import Expr, ModuleFacts
 
 _MOUNTS = frozenset({"Mount", "mount", "Host", "host"})
@@ -172,6 +172,30 @@ class Starlette:
                 )
                 route.conditional = mount.conditional or site.branch == "if"
                 yield route
+
+
+def included_elsewhere(
+    routers: Routers, site: Site, includes: Callable[[Routers, str, Site], Iterator[tuple[Expr, Inclusion]]]
+) -> Iterator[Route]:
+    """One artifact for each include of what is not in the repository, or is chosen at run time."""
+    linker = routers.linker
+    for target, inclusion in includes(routers, linker.file.path, site):
+        parent = inclusion.parent
+        if parent is None or not parent.framework or routers.holder(inclusion.place, target) is not None:
+            continue
+        if routers.makes(
+            inclusion.place, target
+        ):  # an own one without a name, which nothing is registered on
+            continue
+        said = linker.qualified(inclusion.place, dotted(target)) or brief(target)
+        for mount in routers.mounts(parent):
+            path = mount.prefix + inclusion.prefix
+            route = Route(parent.framework, "INCLUDE", Text(path.value or "/", path.how), mount.root, said)
+            route.stand_on(linker.file.ground(site.span, "route"))
+            ground_mount(routers, route, mount)
+            route.unresolved.append(f"the routes of {said}")
+            route.conditional = mount.conditional or site.branch == "if"
+            yield route
 
 
 def _written_inside(site: Site) -> bool:
