@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.extract.contracts.place import Found, Linker, Place
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import Found, Place
 from kb.extract.expressions import (
     argument,
     dotted,

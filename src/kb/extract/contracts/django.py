@@ -12,9 +12,11 @@ from types import MappingProxyType
 from kb.extract.contracts import drf_views
 from kb.extract.contracts.facts import Site, last_of, names_of, target_keys
 from kb.extract.contracts.handlers import Handler, attach, ground_header, named
-from kb.extract.contracts.place import APPROXIMATE, Found, Linker, Place, Text, worst
+from kb.extract.contracts.holders import Holder
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import APPROXIMATE, Found, Place, Text, worst
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
 from kb.extract.contracts.templates import angled_regex, from_angles
 from kb.extract.expressions import argument, brief, dotted, last, positional

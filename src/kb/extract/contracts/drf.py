@@ -10,9 +10,11 @@ from kb.extract.contracts import drf_views
 from kb.extract.contracts.django import ancestors
 from kb.extract.contracts.facts import Site, last_of, target_keys
 from kb.extract.contracts.handlers import Handler, attach, ground_header, holder_of, named, receiver
-from kb.extract.contracts.place import APPROXIMATE, EXACT, Found, Linker, Place, Text, worst
+from kb.extract.contracts.holders import ROUTER, Holder
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import APPROXIMATE, EXACT, Found, Place, Text, worst
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import ROUTER, Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
 from kb.extract.contracts.templates import angled_regex, from_angles
 from kb.extract.expressions import argument, dotted, is_false, is_true, keywords, last, text_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kb.extract.contracts.facts import last_of
 from kb.extract.contracts.handlers import attach_model
-from kb.extract.contracts.place import Found, Linker, Place
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import Found, Place
 from kb.extract.contracts.route import Route
 from kb.extract.expressions import brief, dotted, keywords, last, positional
 from kb.structure.facts import Expr

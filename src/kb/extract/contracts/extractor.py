@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kb.extract.api import FactOutput, FileView, ParseView, WorldView
-from kb.extract.contracts import facts
+from kb.extract.contracts import facts, sites
 from kb.extract.contracts.facts import URLCONF, ContractFacts, Vocabulary
 from kb.extract.contracts.framework import Framework
-from kb.extract.contracts.place import Linker
+from kb.extract.contracts.linker import Linker
 from kb.extract.contracts.registry import FRAMEWORKS
 from kb.extract.contracts.route import Route, draft, key_of
 from kb.extract.contracts.routers import Routers
@@ -36,7 +36,7 @@ class ContractsExtractor:
 
     def facts(self, parse: ParseView) -> FactOutput | None:
         """The file's sites, with the keys by which the links of other files find them."""
-        found = facts.read(parse, self._vocabulary)
+        found = sites.read(parse, self._vocabulary)
         if found is None:
             return None
         return facts.output(found, self._keys(found, parse.module))

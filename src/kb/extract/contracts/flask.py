@@ -17,9 +17,11 @@ from kb.extract.contracts.handlers import (
     named,
     receiver,
 )
-from kb.extract.contracts.place import Linker, Place, Text
+from kb.extract.contracts.holders import APPLICATION, ROUTER, Holder
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import Place, Text
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import APPLICATION, ROUTER, Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount, included_elsewhere
 from kb.extract.contracts.templates import from_angles
 from kb.extract.expressions import argument, is_none, keywords, last, positional, text_of

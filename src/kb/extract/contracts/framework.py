@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from kb.extract.contracts.facts import Site
+from kb.extract.contracts.holders import Holder
 from kb.extract.contracts.place import Place, Text
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import Holder, Inclusion, Routers
+from kb.extract.contracts.routers import Inclusion, Routers
 from kb.structure.facts import Expr, ModuleFacts
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kb.extract.contracts.facts import Site, decorator_name
-from kb.extract.contracts.place import Found, Linker, Place, scope_around
+from kb.extract.contracts.holders import Holder
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import Found, Place, scope_around
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import Holder, Routers
+from kb.extract.contracts.routers import Routers
 from kb.extract.expressions import brief, last
 from kb.model.artifacts import Grounding, Link
 from kb.structure.facts import Definition, Expr

@@ -16,7 +16,9 @@ from kb.extract.contracts.annotations import (
     open_annotation,
     type_text,
 )
-from kb.extract.contracts.place import Found, Linker, Place, keyword
+from kb.extract.contracts.bodies import BodyField, joined, mentions_upload
+from kb.extract.contracts.linker import Linker, keyword
+from kb.extract.contracts.place import Found, Place
 from kb.extract.expressions import argument, brief, dotted, is_false, is_true, keywords, last, text_of
 from kb.structure.facts import Definition, Expr, Param
 
@@ -28,7 +30,6 @@ _SPECIAL = frozenset(
     "Request WebSocket HTTPConnection Response BackgroundTasks SecurityScopes JSONResponse HTMLResponse "
     "StreamingResponse PlainTextResponse RedirectResponse FileResponse ORJSONResponse UJSONResponse".split()
 )
-_UPLOAD = frozenset({"UploadFile"})
 SCHEMES = frozenset(
     f"fastapi.security{module}.{name}"
     for module, names in {
@@ -47,22 +48,6 @@ _PASSWORD_FORM = (
     ("scope", "str", False), ("client_id", "str | None", False), ("client_secret", "str | None", False),
 )  # fmt: skip
 _DEEP = 16
-
-
-@dataclass(frozen=True)
-class BodyField:
-    """One part of a request body before FastAPI joins them."""
-
-    name: str
-    source: str
-    """`body`, `form` or `file`."""
-    type: str
-    required: bool
-    embed: bool = False
-    media_type: str = ""
-    models: tuple[Found, ...] = ()
-    model: Found | None = None
-    via: str = ""
 
 
 @dataclass
@@ -178,7 +163,7 @@ class Collector:
     def _inferred(self, name: str, annotation: Annotation) -> str:
         if name in self.path_names:
             return "Path"
-        if _mentions_upload(annotation.type):
+        if mentions_upload(annotation.type):
             return "File"
         return "Query" if is_scalar(self.linker, annotation.place, annotation.type) else "Body"
 
@@ -411,45 +396,9 @@ class Collector:
 
     # -- the result
 
-    def request_body(self, handler: str) -> dict[str, Any] | None:
+    def request_body(self) -> dict[str, Any] | None:
         """The body as FastAPI joins its parts, None where nothing is read from it."""
-        parts = list(self.taken.body.values())
-        if not parts:
-            return None
-        form = any(part.source != "body" for part in parts)
-        file = any(part.source == "file" for part in parts)
-        media = (
-            "multipart/form-data"
-            if file
-            else "application/x-www-form-urlencoded"
-            if form
-            else "application/json"
-        )
-        media = next((part.media_type for part in parts if part.media_type), media)
-        single = parts[0] if len(parts) == 1 else None
-        whole = (
-            single is not None
-            and not single.embed
-            and (single.source == "body" or (single.source == "form" and self._is_model(single)))
-        )
-        body: dict[str, Any] = {"media_type": media, "required": any(part.required for part in parts)}
-        if whole and single is not None:
-            return {**body, "type": single.type, "name": single.name}
-        body["fields"] = [
-            {"name": part.name, "type": part.type, "required": part.required, "source": part.source}
-            | ({"via": part.via} if part.via else {})
-            for part in parts
-        ]
-        return body
-
-    def _is_model(self, part: BodyField) -> bool:
-        return part.model is not None and is_model(self.linker, part.model)
-
-
-def _mentions_upload(expr: Expr | None) -> bool:
-    if expr is None:
-        return False
-    return last(dotted(expr)) in _UPLOAD or any(_mentions_upload(item) for item in expr.items)
+        return joined(self.linker, list(self.taken.body.values()))
 
 
 def _has_decorator(definition: Definition, name: str) -> bool:

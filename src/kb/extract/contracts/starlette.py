@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 from kb.extract.contracts.facts import Site, last_of, target_keys
 from kb.extract.contracts.handlers import Handler, attach, decorated, holder_of, named, receiver
-from kb.extract.contracts.place import Found, Linker, Place, Text
+from kb.extract.contracts.holders import APPLICATION, ROUTER, Holder
+from kb.extract.contracts.linker import Linker
+from kb.extract.contracts.place import Found, Place, Text
 from kb.extract.contracts.route import Route
-from kb.extract.contracts.routers import APPLICATION, ROUTER, Holder, Inclusion, Mount, Routers
+from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.templates import from_braces
 from kb.extract.expressions import argument, brief, dotted, is_false, keywords
 from kb.structure.facts import Expr, ModuleFacts
