@@ -231,6 +231,7 @@ def test_modules_in_plain_folders_of_a_package_belong_to_its_tree():
             "shop/ui/panel.py": "import shop.core.work\nfrom shop.ui.parts.source import box\n",
             "shop/ui/parts/__init__.py": "",
             "shop/ui/parts/source/box.py": "import shop.core\n",
+            "shop/plain/inner/__init__.py": "import shop.core\n",
             "shop/tests/fixtures/app/__init__.py": "import shop.core\n",
         },
         ["architecture"],
@@ -238,8 +239,22 @@ def test_modules_in_plain_folders_of_a_package_belong_to_its_tree():
     assert sorted(found.artifacts("package_dependency")) == [
         "package-dependency:app->shop.core",
         "package-dependency:shop.core->shop.ui",
+        "package-dependency:shop.plain.inner->shop.core",
         "package-dependency:shop.ui->shop.core",
         "package-dependency:shop.ui->shop.ui.parts.source",
         "package-dependency:shop.ui.parts.source->shop.core",
     ]
     assert found.body("package-cycle:shop.core")["members"] == ["shop.core", "shop.ui"]
+
+
+def test_layers_hold_what_packages_in_a_plain_folder_import():
+    found = Snapshot(
+        {
+            "shop/__init__.py": "",
+            "shop/core/__init__.py": "",
+            "shop/plain/inner/__init__.py": "import shop.core\n",
+        },
+        ["architecture"],
+    )
+    assert sorted(found.artifacts("layers")) == ["layers:shop"]
+    assert found.body("layers:shop")["layers"] == [["plain"], ["core"]]

@@ -85,7 +85,7 @@ class Answers:
         return Stars((), has_getattr=False) if table is None else table.stars
 
     def modules_in(self, folder: str) -> list[str]:
-        """Names of the Python files, packages and folders with modules directly in a folder, sorted."""
+        """Names of the Python files, packages and folders that hold such, directly in a folder, sorted."""
         return [
             name
             for name in self.facts.children(folder)
@@ -93,7 +93,7 @@ class Answers:
         ]
 
     def _holds_modules(self, folder: str) -> bool:
-        return self.layout.is_package(folder) or self.layout.has_modules(folder)
+        return self.layout.is_package(folder) or self.layout.holds_part_of_a_package(folder)
 
     def who_has(self, source: str, key: str) -> Sequence[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted."""

@@ -169,7 +169,7 @@ class WorldView(Protocol):
         ...
 
     def modules_in(self, folder: str) -> Sequence[str]:
-        """Names of the Python files, packages and folders with modules directly in a folder, sorted; those of
+        """Names of the Python files, packages and folders that hold such, directly in a folder, sorted; those of
         folders end with `/`."""
         ...
 

@@ -103,7 +103,7 @@ class Asking:
         return self.answers.binding(path, symbol_path)
 
     def modules_in(self, folder: str) -> list[str]:
-        """Names of the Python files, packages and folders with modules directly in a folder."""
+        """Names of the Python files, packages and folders that hold such, directly in a folder."""
         self.asked["modules", folder] = None
         return self.answers.modules_in(folder)
 

@@ -123,7 +123,10 @@ class _Difference:
     def _of_paths(self, moved: list[str]) -> set[tuple[str, str]]:
         """Look-ups that may have changed because files came or went: a superset, by their paths."""
         asked = {("exists", path) for path in moved}
-        asked |= {("modules", folder) for path in moved for folder in (parent(path), parent(parent(path)))}
+        for path in moved:
+            folder = parent(path)
+            # A folder is listed for the modules in it, and for the packages in it, which are one level further down.
+            asked |= {("modules", f) for f in (folder, parent(folder), parent(parent(folder)))}
         named = {path for path in moved if may_be_python(path)}
         for path in moved:
             named |= self._renamed_with(path)

@@ -44,6 +44,8 @@ _APART = frozenset(
     }
 )  # fmt: skip
 """Containers whose packages are programs of their own even where the folder lies inside a package."""
+_DATA = frozenset({"locale", "media", "node_modules", "static", "templates"})
+"""Folders with very many folders, none of them a package: not worth looking into."""
 FORMS = ("/__init__.py", ".py", "/__init__.pyi", ".pyi")
 """How a module may be stored, the one that Python would load first, then stubs."""
 
@@ -215,6 +217,16 @@ class Layout:
     def has_modules(self, folder: str) -> bool:
         """Whether Python files are directly in the folder."""
         return any(is_python(name) for name in self._paths.children(folder))
+
+    def holds_part_of_a_package(self, folder: str) -> bool:
+        """Whether a plain folder of a package would be a part of it: modules or packages are directly in it."""
+        return self.has_modules(folder) or (
+            basename(folder) not in _DATA
+            and any(
+                name.endswith("/") and self.is_package(join(folder, name[:-1]))
+                for name in self._paths.children(folder)
+            )
+        )
 
     def _holds_several(self, folder: str) -> bool:
         packages = [

@@ -160,7 +160,7 @@ class World:
         return None if binding is None else (binding.kind, binding.node)
 
     def modules_in(self, folder: str) -> Sequence[str]:
-        """Names of the Python files, packages and folders with modules directly in a folder, sorted; those of
+        """Names of the Python files, packages and folders that hold such, directly in a folder, sorted; those of
         folders end with `/`."""
         return self.resolver.ask.modules_in(folder)
 
