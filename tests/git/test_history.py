@@ -158,5 +158,7 @@ def test_lines_of_descent_name_the_nearest_before_each_and_no_other_branch(made:
     }  # fmt: skip
     side = made.sha("side")
     found = repository.lines_of_descent(other, [side, second, merge, "f" * 40])
-    assert found == {merge: (second, side), second: (), side: ()}
+    assert {sha: set(older) for sha, older in found.items()} == {
+        merge: {second, side}, second: set(), side: set(),
+    }  # fmt: skip
     assert next(iter(found)) == merge
