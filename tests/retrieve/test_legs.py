@@ -149,6 +149,13 @@ def test_at_most_so_many_hits_of_one_file(corpus, legs_of):
     assert max(files.count(file) for file in files) == 2
 
 
+def test_a_file_with_very_many_hits_leaves_room_for_others(corpus, legs_of):
+    docs = [Doc(f"passage:a{n}", f"order total {n}", path="a.py") for n in range(300)]
+    corpus.commit([*docs, Doc("passage:b", "order total among many other words of a file", path="b.py")])
+    ranking = rank(legs_of(corpus, embedded=False), "order total", SearchOptions(per_file=1))
+    assert [hit.document.path for hit in ranking.hits] == ["a.py", "b.py"]
+
+
 def test_a_definition_is_one_hit_in_whichever_form_answers_better(corpus, legs_of):
     docs = [
         Doc("symbol:shop.total", "total of an order", kind="symbol", path="shop.py"),

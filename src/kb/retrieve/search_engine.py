@@ -19,8 +19,13 @@ from kb.retrieve.search_priors import PathPriors
 from kb.retrieve.search_request import Hit, Parts, Ranking, SearchOptions
 from kb.store.search.reading import Document
 
-DEPTH = 100
-"""Candidates of each leg."""
+DEPTH = 200
+"""Candidates of each leg. What other units of a file say is only heard of those that are among them."""
+DEPTH_OF_MANY = 100
+MANY = 100_000
+"""Units from which on so many candidates take longer than they are worth."""
+_DEPTH_FOR_FILES = 50
+"""Candidates for each hit where a file may have but a few of them."""
 _RELATED = 0.5
 """What a neighbour inherits of the score of the hit it was found by."""
 _SEEDS = 10
@@ -35,7 +40,7 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
     mode = options.mode if embedded else "lexical"
     question = legs.ask(text, dense=mode != "lexical")
     allowed = legs.filter(options.kinds, options.path, question.phrases)
-    depth = max(DEPTH, 5 * options.k)
+    depth = _depth(legs.view.present, options)
     with legs.steered():
         lexical, dense, exact = _both(legs, question, allowed, mode, depth)
         documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
@@ -57,6 +62,12 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
         unknown_terms=question.lexical.unknown,
         coverage=_coverage(question, lexical),
     )
+
+
+def _depth(present: int, options: SearchOptions) -> int:
+    least = DEPTH if present <= MANY else DEPTH_OF_MANY
+    files = 0 if options.per_file is None else min(_DEPTH_FOR_FILES * options.k, 500)
+    return max(least, 5 * options.k, files)
 
 
 def _both(
