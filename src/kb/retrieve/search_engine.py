@@ -98,11 +98,14 @@ def _parts(
 ) -> dict[int, Parts]:
     lexical_scaled = min_max(lexical, floor=0.0)
     dense_scaled = min_max(dense)
+    shares: dict[str, float] = {}
     parts = {}
     for doc, document in documents.items():
         share = options.dense_share
         if share is None and legs.model is not None:
-            share = dense_share(legs.model.model_id, source_of(document.path))
+            share = shares.get(document.path)
+            if share is None:
+                share = shares[document.path] = dense_share(legs.model.model_id, source_of(document.path))
         parts[doc] = Parts(
             lexical=lexical.get(doc),
             dense=dense.get(doc),

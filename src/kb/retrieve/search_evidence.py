@@ -28,6 +28,7 @@ _COHERENT = 5
 _WORD = re.compile(r"[^\W\d]\w*")
 _IN_CODE = re.compile(r"`([^\W\d]\w*)`|([^\W\d]\w*)\(|\.([^\W\d]\w*)")
 _SHAPED = re.compile(r"\w_\w|[a-z][A-Z]|[A-Z]{2,}[a-z]|\d")
+_NO_NAME = re.compile(r"[#/\s>]")
 _SHORTEST = 3
 
 
@@ -39,10 +40,14 @@ class Mentions:
         self._words = set(_WORD.findall(query))
         self._lower = {word.lower() for word in self._words}
         self._in_code = {name for groups in _IN_CODE.findall(query) for name in groups if name}
+        self._files: dict[str, float] = {}
 
     def evidence(self, document: Document) -> float:
         """What the document's own name and its file's name add to its score."""
-        return self._of_name(own_name(document)) + self._of_file(document.path)
+        of_file = self._files.get(document.path)
+        if of_file is None:
+            of_file = self._files[document.path] = self._of_file(document.path)
+        return self._of_name(own_name(document)) + of_file
 
     def _of_name(self, name: str) -> float:
         if len(name) < _SHORTEST or name not in self._words:
@@ -61,7 +66,7 @@ class Mentions:
 def own_name(document: Document) -> str:
     """The last part of a definition's dotted key; empty for what is no definition (modules, prose...)."""
     name = document.logical_key.partition(":")[2].partition("~")[0]
-    if re.search(r"[#/\s>]", name) or "." not in name:
+    if "." not in name or _NO_NAME.search(name):
         return ""
     last = name.rpartition(".")[2]
     return "" if last == file_stem(document.path) else last
@@ -85,10 +90,13 @@ def coherence(documents: Sequence[Document], scores: Mapping[int, float]) -> dic
         names = files[document.path]
         name = document.logical_key.partition(":")[2]
         names[name] = max(names.get(name, 0.0), scores[document.doc])
+    best = {
+        path: sorted(names.items(), key=lambda item: -item[1])[: _COHERENT + 1]
+        for path, names in files.items()
+    }
     added: dict[int, float] = {}
     for document in documents:
-        names = files[document.path]
         own = document.logical_key.partition(":")[2]
-        others = sorted((score for name, score in names.items() if name != own), reverse=True)
+        others = [score for name, score in best[document.path] if name != own]
         added[document.doc] = COHERENCE * sum(others[:_COHERENT])
     return added

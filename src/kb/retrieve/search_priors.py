@@ -75,9 +75,16 @@ class PathPriors:
         ]
         self._code = not (_ABOUT_PROSE.search(query) or source_of(path_filter or "") == "document")
         self._translated = query.isascii() and not _TRANSLATED.search(asked)
+        self._known: dict[str, float] = {}
 
     def of(self, path: str) -> float:
         """1, or less for a file of a kind that the question does not ask for."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._of(path)
+        return known
+
+    def _of(self, path: str) -> float:
         prior = 1.0
         for paths in self._repeating:
             if paths.search(path):
