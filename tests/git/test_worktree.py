@@ -217,3 +217,34 @@ def test_a_bare_repository_and_an_unborn_head_have_no_work_tree_to_write(
     made.write("a.py", "1").commit()
     with pytest.raises(RepositoryError, match="bare"):
         opened(made.bare_clone(tmp_path / "bare")).write_worktree_tree(tmp_path / "overlay")
+
+
+def test_the_store_of_kbs_objects_is_never_seen_half_made(made: GitRepo, opened, tmp_path: Path, monkeypatch):
+    """Another process reads through it as soon as its folder is there: here one looks before every step."""
+    made.write("a.py", "1").commit()
+    repository, blob, objects = opened(made), made.sha("HEAD:a.py"), tmp_path / "worktrees" / "objects"
+
+    def looking(before):
+        def call(*given, **named):
+            if objects.is_dir():
+                assert opened(made).with_overlay(objects).read(blob) == b"1"
+            return before(*given, **named)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for name in ("mkdir", "write_bytes", "rename", "replace"):
+            patched.setattr(Path, name, looking(getattr(Path, name)))
+        repository.write_worktree_tree(objects)
+        repository.write_worktree_tree(objects)
+    assert [path.name for path in objects.parent.iterdir()] == ["objects"]
+
+
+def test_the_store_of_kbs_objects_follows_a_repository_that_moves(made: GitRepo, opened, tmp_path: Path):
+    made.write("a.py", "1").commit()
+    blob, objects = made.sha("HEAD:a.py"), tmp_path / "worktrees" / "objects"
+    opened(made).write_worktree_tree(objects)
+    moved = made.folder.rename(tmp_path / "moved")
+    opened(moved).write_worktree_tree(objects)
+    assert opened(moved).with_overlay(objects).read(blob) == b"1"
+    assert [path.name for path in objects.parent.iterdir()] == ["objects"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,6 +39,9 @@ def all_at_once(work: Sequence[Callable[[], object]]) -> None:
                     os.read(gate, 1)  # ends when the parent closes its side
                     one()
                     code = 0
+                except BaseException:
+                    traceback.print_exc()
+                    sys.stderr.flush()
                 finally:
                     os._exit(code)
             children.append(child)

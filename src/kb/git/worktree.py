@@ -7,7 +7,9 @@ neither the user's index nor the user's object store is written to.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha1
@@ -84,9 +86,27 @@ def _word(flags: int) -> str:
 
 
 def open_overlay(objects: Path, common_dir: Path) -> None:
-    """Makes `objects` an object store of kb's own that also shows all objects of the repository."""
-    (objects / "info").mkdir(parents=True, exist_ok=True)
-    (objects / "info" / "alternates").write_bytes(os.fsencode(common_dir / "objects") + b"\n")
+    """Makes `objects` an object store of kb's own that also shows all objects of the repository.
+
+    Other processes read through it as soon as it is there: it comes into being whole, and what it shows
+    is replaced and never written over.
+    """
+    shows = os.fsencode(common_dir / "objects") + b"\n"
+    alternates = objects / "info" / "alternates"
+    if alternates.is_file() and alternates.read_bytes() == shows:
+        return
+    objects.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{objects.name}.new-", dir=objects.parent))
+    try:
+        (fresh / "info").mkdir()
+        (fresh / "info" / "alternates").write_bytes(shows)
+        try:
+            fresh.rename(objects)
+        except OSError:  # it is there: made by another process meanwhile, or the repository has moved
+            (objects / "info").mkdir(exist_ok=True)
+            (fresh / "info" / "alternates").replace(alternates)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @dataclass
