@@ -518,12 +518,22 @@ CREATE TABLE public.search_index (
     postings bigint DEFAULT 0 NOT NULL,
     average_length double precision NOT NULL,
     lexicon_version integer NOT NULL,
+    index_id bigint NOT NULL,
     CONSTRAINT search_index_documents CHECK (((documents >= 0) AND (documents <= 8388608)))
 );
 
 COMMENT ON COLUMN public.search_index.documents IS 'document numbers handed out; a posting packs 23 bits of them';
 
 COMMENT ON COLUMN public.search_index.average_length IS 'the average that stored impacts were computed with';
+
+ALTER TABLE public.search_index ALTER COLUMN index_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.search_index_index_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE public.search_member (
     lineage_id bigint NOT NULL,

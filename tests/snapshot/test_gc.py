@@ -15,6 +15,10 @@ from kb.errors import NotFoundError
 from kb.git.overlays import worktree_objects
 from kb.providers import open_provider
 from kb.retrieve import search as searching
+from kb.retrieve.answering import search_knowledge
+from kb.retrieve.budget import MOST_BUDGET, Budget
+from kb.retrieve.library import Library
+from kb.retrieve.pages import Paging
 from kb.retrieve.search import search
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
@@ -355,6 +359,36 @@ def test_a_search_index_whose_snapshot_went_is_made_anew(
     index(clean, shop)
     for query in ("extra", "other", "charge", "return"):
         assert found(parts, shop, query) == found(clean, shop, query)
+
+
+def test_a_server_that_was_asked_before_its_search_index_was_made_anew_answers_as_a_new_one(
+    parts: TestParts, shop: GitRepo
+) -> None:
+    kept = grow(parts, shop, 1)[0]
+    shop.tag("v1", kept)
+    # Past the tagged commit the index has documents that go, and others come after it is made anew.
+    shop.write("shop/passing.py", "def passing_extra() -> int:\n    return 7\n").commit()
+    index(parts, shop)
+    found(parts, shop, "extra")  # the index is through with the passing commit
+    library = Library(parts, cwd=shop.folder)
+    paging = Paging(Budget(MOST_BUDGET, lambda part: len(part.model_dump_json()) // 8), None, None)
+
+    def asked(of: Library) -> list[tuple[str, float]]:
+        answer = search_knowledge(
+            of, "charge amount extra", repo=None, sha=kept, k=50, kinds=[], path=None, paging=paging
+        )
+        return sorted((hit.unit.key, hit.score) for hit in answer.hits)
+
+    before = asked(library)
+    assert before
+    shop.write("shop/aaa.py", "def another() -> int:\n    return 9\n")
+    shop.delete("shop/passing.py").commit()
+    index(parts, shop, search=False)
+    collect_garbage(parts, NOTHING_BY_AGE)
+    with pytest.raises(NotFoundError, match="not in the search index"):
+        asked(library)
+    found(parts, shop, "another")  # makes the index anew
+    assert asked(library) == asked(Library(parts, cwd=shop.folder)) == before
 
 
 def test_objects_of_a_work_tree_that_is_still_indexed_stay(parts: TestParts, shop: GitRepo) -> None:

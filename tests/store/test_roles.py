@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from kb.errors import DatabaseError, IntegrityError, UsageError
 from kb.store.database import Database, ReaderPool, display_url, parse_url
+from kb.store.search.steering import steered
 
 
 def test_a_session_has_the_role_it_was_asked_for_and_no_more(database: Database) -> None:
@@ -192,6 +193,19 @@ def test_a_full_pool_closes_what_it_cannot_keep(database: Database) -> None:
     pool.close()
     assert one.closed
     assert two.closed
+
+
+def test_a_search_leaves_the_pool_planning_as_it_did(database: Database) -> None:
+    pool = ReaderPool(database, size=1)
+    with pool.reader() as connection:
+        connection.execute("SELECT 1")  # a search is one of several statements of its transaction
+        with steered(connection, 1):
+            pass
+        planning = [connection.execute(f"SHOW {name}").fetchone() for name in ("plan_cache_mode", "jit")]
+        scanning = connection.execute("SHOW enable_seqscan").fetchone()
+    pool.close()
+    assert planning == [("force_generic_plan",), ("off",)]
+    assert scanning == ("on",)
 
 
 def test_a_statement_of_the_pool_is_planned_once_and_not_once_a_call(database: Database) -> None:

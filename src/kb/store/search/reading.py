@@ -24,8 +24,8 @@ _MOST_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class SearchView:
-    """A snapshot's index. Nothing in it ever changes, so it may be kept as long as wanted, with the filters
-    that were made for it."""
+    """A snapshot's part of one search index. Nothing in it ever changes, so it may be kept for as long as the
+    lineage has that index (`index_id`), with the filters that were made for it."""
 
     lineage_id: int
     ordinal: int
@@ -64,6 +64,14 @@ class Document(NamedTuple):
     title: str
     path: str
     """The file whose link yielded it."""
+
+
+def index_id(connection: psycopg.Connection[Any], lineage_id: int) -> int | None:
+    """Which search index a lineage has now: another one when it was made anew; None without one."""
+    row = connection.execute(
+        "SELECT index_id FROM search_index WHERE lineage_id = %s", (lineage_id,)
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def open_view(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> SearchView | None:

@@ -27,7 +27,11 @@ _SETTINGS = {
     "hnsw.iterative_scan": "relaxed_order",
 }
 _SET = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
-_RESET = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in (*_SETTINGS, "hnsw.ef_search"))
+_SAME = frozenset({"plan_cache_mode", "jit"})
+"""Set alike for every connection of the pool: DEFAULT would take that back for the rest of the transaction."""
+_RESET = "; ".join(
+    f"SET LOCAL {name} TO DEFAULT" for name in (*_SETTINGS, "hnsw.ef_search") if name not in _SAME
+)
 
 _steered: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
