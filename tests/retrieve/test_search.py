@@ -120,6 +120,28 @@ def test_source_that_is_found_reads_as_it_stands_there(parts, embedded):
     assert text["passage:shop.orders.Order"] == "class Order:\n...\n    limit = 10"
 
 
+def test_a_long_method_is_shown_at_the_margin_and_cut(parts, tmp_path):
+    repo = GitRepo(tmp_path / "long")
+    body = "".join(f"        zebra{number} = {number}\n" for number in range(40))
+    repo.write("long.py", f"class Zoo:\n    def feed(self):\n{body}").commit()
+    index(parts, repo)
+    result = search(parts, "feed zebra7", SearchOptions(kinds=("passage",)), repo="long")
+    (text,) = (hit.unit.text for hit in result.hits if hit.unit.key == "passage:long.Zoo.feed")
+    lines = text.split("\n")
+    assert lines[:2] == ["def feed(self):", "    zebra0 = 0"]
+    assert lines[29:] == ["    zebra28 = 28", "..."]
+
+
+def test_source_that_cannot_be_read_is_said_to_be_so(parts, tmp_path):
+    shop_at(parts, tmp_path / "leaving")
+    (tmp_path / "leaving").rename(tmp_path / "left")
+    result = search(parts, "subtotal price", SearchOptions(kinds=("passage",)), repo="leaving")
+    assert result.hits[0].unit.freshness.status == "unknown"
+    said, words = result.hits[0].unit.text.split("\n", 1)
+    assert said == "(the lines cannot be read now; their words:)"
+    assert words.startswith("def grand_total self lines subtotal")
+
+
 def test_a_definition_that_is_named_comes_before_its_test(parts, embedded):
     result = search(parts, "grand_total", SearchOptions(), repo=embedded)
     assert result.mode == "hybrid"

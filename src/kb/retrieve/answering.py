@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kb.errors import DatabaseError, KbError, NotFoundError, UsageError
+from kb.errors import DatabaseError, IntegrityError, KbError, NotFoundError, UsageError
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.budget import shorten_unit
 from kb.retrieve.library import Library, Opened
@@ -88,28 +88,26 @@ def _ranked(
     if view is None:
         raise _not_in_the_index(opened)
     at = opened.snapshot.label.removeprefix("worktree:")[:12]
-    models = vectors.snapshot_models(opened.connection, opened.snapshot.snapshot_id)
-    if models:
-        try:
-            model, provider = choose_model(
-                opened.connection, opened.snapshot, SearchOptions(), library.embedding
-            )
+    try:
+        model, provider = choose_model(opened.connection, opened.snapshot, SearchOptions(), library.embedding)
+        if model is not None:
             legs = Legs(opened.connection, view, model, provider)
-            key = (*question, models[0].model_pk)
+            key = (*question, model.model_pk)
             return opened.kept(key, lambda: rank(legs, query, options), _weight), []
-        except KbError as error:
-            if isinstance(error, DatabaseError):
-                raise
-            note = f"lexical only: {at} is embedded with {models[0].model_id}, which cannot be asked: {error}"
-            notes = [f"{note} ({error.hint})" if error.hint else note]
-    else:
         notes = [f"lexical only: {at} is not embedded; run: kb embed --sha {at}"]
+    except KbError as error:
+        if isinstance(error, (DatabaseError, IntegrityError)):
+            raise
+        models = vectors.snapshot_models(opened.connection, opened.snapshot.snapshot_id)
+        named = ", ".join(model.model_id for model in models)
+        note = f"lexical only: {at} is embedded with {named}, which cannot be asked: {error}"
+        notes = [f"{note} ({error.hint})" if error.hint else note]
     legs = Legs(opened.connection, view)
     return opened.kept(question, lambda: rank(legs, query, options), _weight), notes
 
 
 def _weight(ranking: Ranking) -> int:
-    """Hits hold their texts."""
+    """A hit holds its document and the parts of its score."""
     return 20 * len(ranking.hits)
 
 

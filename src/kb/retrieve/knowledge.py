@@ -8,7 +8,7 @@ from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
 from kb.retrieve.provenance import file_note
 from kb.retrieve.targets import MANY, Target, find_target
-from kb.store.serving import Held
+from kb.store.serving import HeldInFile
 
 _FIRST = ("contract", "entity", "event", "setting", "command", "package_surface", "module", "symbol")
 _LAST = ("import", "passage")
@@ -69,7 +69,7 @@ def _inside(opened: Opened, artifacts: Sequence[int]) -> list[int]:
         return []
     rows = opened.stored.by_pk(list(artifacts))
     paths = dict.fromkeys(place.path for row in rows for place in row.places)
-    found: list[Held] = []
+    found: list[HeldInFile] = []
     for path in list(paths)[:20]:
         found += [one for one in opened.lists.in_file(path) if whole or _below(one.logical_key, names)]
     return _by_kind(found)
@@ -80,10 +80,10 @@ def _below(key: str, names: Iterable[str]) -> bool:
     return any(rest == name or rest.startswith((f"{name}.", f"{name}->", f"{name}#")) for name in names)
 
 
-def _by_kind(found: Sequence[Held]) -> list[int]:
+def _by_kind(found: Sequence[HeldInFile]) -> list[int]:
     """What a reader asks for first, first: contracts and shapes before imports and passages."""
 
-    def rank(one: Held) -> tuple[int, str]:
+    def rank(one: HeldInFile) -> tuple[int, str]:
         if one.kind in _FIRST:
             return _FIRST.index(one.kind), one.logical_key
         return (len(_FIRST) + (_LAST.index(one.kind) + 1 if one.kind in _LAST else 0)), one.logical_key

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kb.errors import UsageError
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.lines import line_texts
 from kb.retrieve.near import unknown_file
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
-from kb.retrieve.units import line_texts
 
 
 def find_provenance(

@@ -10,8 +10,8 @@ from kb.errors import NotFoundError, RepositoryError, UsageError
 from kb.git.repository import Repository
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.lines import line_texts
 from kb.retrieve.select import select_repository
-from kb.retrieve.units import line_texts
 from kb.store.serving import SpanPlace, holder_of_span, holders_of_artifact
 
 LARGEST_FILE = 4 * 1024 * 1024

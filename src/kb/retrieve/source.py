@@ -13,11 +13,12 @@ from kb.git.repository import Repository
 from kb.model.served import AnsweredFrom, Sha
 from kb.retrieve.budget import most_that_fits
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.lines import line_texts
 from kb.retrieve.near import unknown_file
 from kb.retrieve.pages import Paging, cursor_after, opened_page
 from kb.retrieve.provenance import file_note
 from kb.retrieve.targets import find_target
-from kb.retrieve.units import line_texts, most_telling
+from kb.retrieve.units import most_telling
 
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 MOST_CONTEXT = 200

@@ -17,8 +17,8 @@ from kb.model.served import AnsweredFrom, Sha
 from kb.model.spans import LocatedSpan
 from kb.retrieve.freshness import readers
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.lines import line_texts
 from kb.retrieve.source import parse_lines
-from kb.retrieve.units import line_texts
 from kb.store.serving import spans_of_blob
 from kb.structure.dialects import PARSER_VERSION, dialect_of
 from kb.structure.reader import read_blob
