@@ -6,7 +6,7 @@ from kb.extract.dependencies.extractor import DependenciesExtractor
 from kb.extract.factstore import MemoryFacts
 from kb.extract.invalidation import CHANGED, changed_answers
 from kb.extract.linking import Linker
-from kb.extract.registry import load_extractors, recipe_versions, select_extractors
+from kb.extract.registry import load_extractors, select_extractors
 from kb.model.artifacts import ArtifactDraft, Grounding
 from kb.structure.facts import Expr
 from kb.structure.reader import read_blob
@@ -332,10 +332,6 @@ def test_extractors_have_one_id_each():
 def test_an_enabled_extractor_that_does_not_exist_is_named():
     with pytest.raises(UsageError, match="no extractor is called sybmols"):
         load_extractors(["sybmols"])
-
-
-def test_the_recipe_names_versions_by_id():
-    assert recipe_versions([Probe(None, None, "b"), Probe(None, None, "a")]) == {"a": 1, "b": 1}
 
 
 # Invalidation -------------------------------------------------------------------------------------------

@@ -180,8 +180,6 @@ def test_blobs_are_read_byte_for_byte_and_sized_without_reading(made: GitRepo, o
     made.write("x.bin", content).commit()
     repository, oid = opened(made), made.sha("HEAD:x.bin")
     assert repository.read(oid) == content
-    assert repository.read_head(oid, 5) == content[:5]
-    assert list(repository.read_many([oid, oid])) == [(oid, content)] * 2
     monkeypatch.setattr(repository._store, "read", None)
     assert repository.size(oid) == 770
 

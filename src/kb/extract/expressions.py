@@ -11,7 +11,6 @@ from kb.structure.facts import Expr
 LONGEST = 200
 """A default or constraint longer than this is cut, and says so with an ellipsis."""
 
-NONE = Expr("const", "None")
 _BRACKETS = {"list": ("[", "]"), "tuple": ("(", ")"), "set": ("{", "}"), "dict": ("{", "}")}
 _TOKEN = re.compile(
     r"""\s*(?:([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(-?\d[\w.]*)|("[^"]*"|'[^']*')|(\.\.\.|[\[\](),|]))"""

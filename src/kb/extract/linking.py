@@ -67,13 +67,6 @@ class Linker:
         return linked
 
 
-def link_file(
-    path: str, extractors: Sequence[Extractor], facts: FactStore, layout: Layout
-) -> list[LinkedFile]:
-    """What the extractors yield for one file. A run over many files keeps a `Linker` instead."""
-    return Linker(extractors, facts, layout).link(path)
-
-
 def _distinct(draft: ArtifactDraft, counts: dict[tuple[str, str], int]) -> ArtifactDraft:
     """The draft with `~n` on its key where earlier drafts of the file have the same one."""
     kind, key = draft.kind, draft.logical_key

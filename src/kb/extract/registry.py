@@ -109,8 +109,3 @@ def select_extractors(
             f"no extractor is called {', '.join(unknown)}", hint=f"there are {', '.join(sorted(by_id))}"
         )
     return tuple(extractor for name, extractor in by_id.items() if name in enabled)
-
-
-def recipe_versions(extractors: Iterable[Extractor]) -> dict[str, int]:
-    """The extractors' share of a recipe: id -> version, sorted by id."""
-    return dict(sorted((extractor.id, extractor.version) for extractor in extractors))

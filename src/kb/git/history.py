@@ -66,6 +66,8 @@ def lines_of_descent(store: ObjectStore, tip: str, among: Collection[str]) -> di
                 found[younger].append(sha)
             found[sha] = []
             led = {sha: None}
+            if len(found) == len(wanted):
+                break  # what comes before all of them leads to none
         for parent in map(str, commit.parent_ids):
             below.setdefault(parent, {}).update(led)
     return _nearest_only(found)

@@ -113,7 +113,7 @@ def discard(folder: Path) -> bool:
         if folder.name == name and not (folder / UNCLAIMED).exists():
             return False
         shutil.rmtree(folder, ignore_errors=True)
-    return True
+    return not folder.exists()
 
 
 def _clone(mirror: Path, url: RemoteUrl, timeout: float | None) -> None:

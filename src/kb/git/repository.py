@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pygit2
@@ -129,12 +129,6 @@ class Repository:
         """Whether there is no work tree, so nothing can be dirty."""
         return self.workdir is None
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether the clone is shallow or partial."""
-        with reading(self._git_dir):
-            return self._store.incomplete
-
     # --- commits
 
     def resolve(self, commitish: str = "HEAD") -> CommitInfo:
@@ -161,11 +155,6 @@ class Repository:
         """Tags and the commits they stand for, by name."""
         with reading(self._git_dir):
             return history.tags(self._store)
-
-    def has_commit(self, sha: str) -> bool:
-        """Whether the repository holds the commit: after a force-push or a shallow fetch it may not."""
-        with reading(self._git_dir):
-            return self._store.commit(sha) is not None
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
         """Whether `ancestor` is `descendant` or comes before it."""
@@ -223,15 +212,6 @@ class Repository:
         """
         with reading(self._git_dir):
             return self._store.read(pygit2.Oid(hex=oid))
-
-    def read_head(self, oid: str, count: int) -> bytes:
-        """A blob's first bytes."""
-        return self.read(oid)[:count]
-
-    def read_many(self, oids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """(oid, bytes) of each blob, one in memory at a time."""
-        for oid in oids:
-            yield oid, self.read(oid)
 
     def size(self, oid: str) -> int:
         """A blob's size in bytes, without reading it.

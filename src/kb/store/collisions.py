@@ -19,7 +19,7 @@ import psycopg
 from kb.identity.artifacts import seal_draft
 from kb.model.artifacts import SHARED, Artifact, ArtifactDraft, Grounding, Link, LinkedFile
 from kb.store.content import put_artifacts, span_keys
-from kb.store.links import Held
+from kb.store.links import HeldByHomes
 from kb.store.staging import OPEN
 
 
@@ -62,14 +62,14 @@ def base_of(key: str, path: str) -> str:
 
 def _names(base: str, paths: Sequence[str]) -> list[str]:
     """What the claims of one key are called; `paths` are their homes in the order of precedence."""
-    names = [base][: len(paths)]
+    names = dict.fromkeys([base][: len(paths)])
     for path in paths[1:]:
         name, number = f"{base}{SHARED}{path}", 1
         while name in names:
             number += 1
             name = f"{base}{SHARED}{path}~{number}"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)
 
 
 def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: int) -> None:
@@ -90,7 +90,7 @@ def settle_all(connection: psycopg.Connection[Any], lineage_id: int, ordinal: in
 def settle_linked(
     connection: psycopg.Connection[Any],
     linked: Sequence[LinkedFile],
-    before: Held,
+    before: HeldByHomes,
 ) -> list[Renaming]:
     """Gives the artifacts of `linked` the keys they will go by, and says what else has to be renamed.
 
@@ -135,7 +135,7 @@ def _renamed(artifact: Artifact, key: str) -> Artifact:
     return seal_draft(draft, artifact.extractor, artifact.extractor_version)
 
 
-def _touched(linked: Sequence[LinkedFile], before: Held) -> set[str]:
+def _touched(linked: Sequence[LinkedFile], before: HeldByHomes) -> set[str]:
     """Keys as drafted that the homes claim anew or no longer: who goes by them may have changed."""
     held = {(entry.path, entry.artifact_id): entry.key for entry in before.entries}
     touched = set()

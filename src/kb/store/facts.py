@@ -136,15 +136,7 @@ class LineageFacts:
 
     def paths_with_key(self, source: str, key: str) -> list[str]:
         """Paths of the files whose fact row of `source` carries `key`, sorted by their bytes."""
-        rows = self._connection.execute(
-            f"""SELECT p.path FROM fact_key k JOIN snapshot_file f USING (parse_id)
-                JOIN path p USING (path_id)
-                WHERE k.source = %(source)s AND k.version = %(version)s AND k.key = %(key)s
-                  AND f.status = 'parsed' AND {_AT}
-                ORDER BY p.path """,
-            {**self._at, "source": source, "version": self._versions.get(source, 0), "key": stored_key(key)},
-        ).fetchall()
-        return [str(row[0]) for row in rows]
+        return self.paths_with_keys([(source, key)])[source, key]
 
     def paths_with_keys(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
         """`paths_with_key` of many (source, key) at once; each of them is in the answer."""
@@ -187,15 +179,7 @@ class LineageFacts:
 
     def paths_ending(self, suffix: str) -> list[str]:
         """Paths that are `suffix` or end with `/` and `suffix`, sorted by their bytes."""
-        turned = suffix[::-1] + "/"
-        rows = self._connection.execute(
-            f"""SELECT p.path FROM path p JOIN snapshot_file f USING (path_id)
-                WHERE (p.path = %(suffix)s OR (reverse(p.path) COLLATE "C" >= %(turned)s
-                       AND reverse(p.path) COLLATE "C" < %(limit)s)) AND {_AT}
-                ORDER BY p.path""",
-            {**self._at, "suffix": suffix, "turned": turned, "limit": turned[:-1] + "0"},
-        ).fetchall()
-        return [str(row[0]) for row in rows]
+        return self.paths_ending_each([suffix])[suffix]
 
     def paths_ending_each(self, suffixes: Iterable[str]) -> dict[str, list[str]]:
         """`paths_ending` of many suffixes at once; each of them is in the answer."""

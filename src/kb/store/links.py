@@ -99,7 +99,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldByHomes:
     """What some homes, (path, extractor) each, hold at a lineage's tip."""
 
     lineage_id: int
@@ -113,7 +113,9 @@ _Place = tuple[bytes, bytes, str, int]
 """artifact id, span id, path, n"""
 
 
-def held(connection: psycopg.Connection[Any], homes: Iterable[tuple[str, str]], lineage_id: int) -> Held:
+def held(
+    connection: psycopg.Connection[Any], homes: Iterable[tuple[str, str]], lineage_id: int
+) -> HeldByHomes:
     """What the homes hold at the tip: what linking them again is compared with."""
     wanted = sorted(homes)
     at = {
@@ -141,7 +143,7 @@ def held(connection: psycopg.Connection[Any], homes: Iterable[tuple[str, str]], 
         at,
         binary=True,
     ).fetchall()
-    return Held(
+    return HeldByHomes(
         lineage_id,
         frozenset(wanted),
         [_Entry(path, path_id, bytes(digest), pk, key) for path, path_id, digest, pk, key in entries],
@@ -162,7 +164,7 @@ class Replaced(NamedTuple):
 
 
 def replace(
-    connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: Held, ordinal: int
+    connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: HeldByHomes, ordinal: int
 ) -> Replaced:
     """Makes the homes of `before` hold from `ordinal` on what `linked` says; nothing where it says nothing.
 
@@ -204,7 +206,9 @@ def replace(
     return Replaced(len(opened) - len(closed), sorted(touched | moved))
 
 
-def _places(connection: psycopg.Connection[Any], before: Held) -> dict[_Place, tuple[int, int, int, int]]:
+def _places(
+    connection: psycopg.Connection[Any], before: HeldByHomes
+) -> dict[_Place, tuple[int, int, int, int]]:
     """Where the artifacts of some homes stand at the tip; each place with its row's keys."""
     if not before.entries:
         return {}
@@ -222,7 +226,9 @@ def _places(connection: psycopg.Connection[Any], before: Held) -> dict[_Place, t
     }
 
 
-def _replace_lookups(connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: Held) -> None:
+def _replace_lookups(
+    connection: psycopg.Connection[Any], linked: Sequence[LinkedFile], before: HeldByHomes
+) -> None:
     """Takes away look-ups that are not asked any more or have another answer, and adds those that are new."""
     now = {row._replace(key=stored_key(row.key)) for one in linked for row in one.lookups}
     stale, fresh = before.lookups - now, now - before.lookups

@@ -11,7 +11,6 @@ import psycopg
 import kb
 from kb.errors import DatabaseError
 
-VERSION_TABLE = "kb_schema_version"
 MINIMUM_SERVER = 15
 MINIMUM_PGVECTOR = (0, 8)
 

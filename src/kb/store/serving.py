@@ -26,7 +26,7 @@ LISTED_KINDS: LiteralString = "a.kind IN ('contract', 'entity', 'event', 'cache'
 _FEW_PATHS = 50
 
 
-class Held(NamedTuple):
+class HeldInFile(NamedTuple):
     """An artifact that a file holds."""
 
     artifact_pk: int
@@ -190,7 +190,7 @@ class SnapshotLists:
         ).fetchall()
         return [Edge(int(row[1]), row[2], row[3]) for row in rows]
 
-    def in_file(self, path: str) -> list[Held]:
+    def in_file(self, path: str) -> list[HeldInFile]:
         """The artifacts that stand in a file, by kind and key."""
         rows = self._connection.execute(
             f"""SELECT DISTINCT a.kind, a.logical_key, a.artifact_pk
@@ -198,7 +198,7 @@ class SnapshotLists:
                 WHERE p.path = %(path)s AND {_PLACE} ORDER BY 1, 2, 3""",
             {**self._at, "path": path},
         ).fetchall()
-        return [Held(int(row[2]), row[0], row[1]) for row in rows]
+        return [HeldInFile(int(row[2]), row[0], row[1]) for row in rows]
 
     def places_of_span(self, prefix: str, limit: int) -> list[SpanPlace]:
         """Where spans stand whose id, in hex, starts with `prefix` (8 digits or more), by path and line."""

@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-FloatArray = npt.NDArray[np.float32]
-
 SPARSE_DIMENSIONS = 1_000_000_000
 """pgvector's largest: a term's number is its dimension, and vectors only compare when these agree."""
 

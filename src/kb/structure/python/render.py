@@ -96,7 +96,6 @@ _NOT = 8
 _CONDITIONAL = 5
 _LAMBDA = 4
 _WALRUS = 3
-_TUPLE = 2
 _YIELD = 1
 
 
