@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -277,6 +279,66 @@ def test_a_part_of_a_path_that_only_a_run_can_tell_is_no_parameter():
     assert found.logical_key == "api:ANY /page/<n>/{pk}/#conf.urls"
     assert [entry["name"] for entry in found.body["parameters"]] == ["pk"]
     assert found.confidence == 60
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        ('re_path(f"{f(x)}/(?P<pk>[0-9]+)/$", views.page)', "/<f(x)>/{pk}/"),
+        ('re_path(f"{f(x)}/([0-9]+)/$", views.page)', "/<f(x)>/{arg0}/"),
+        ('re_path(f"a/(?P<pk>{f(x)})/$", views.page)', "/a/{pk}/"),
+        ("path(f\"{f('<int:n>')}/<pk>/\", views.page)", '/<f("<int:n>")>/{pk}/'),
+        ('path("", include([re_path(f"{f(x)}(a>b)", views.page)]))', "/<f(x)>{arg0}"),
+    ],
+)
+def test_what_a_run_calls_for_a_part_of_a_path_brings_no_parameter(entry, path):
+    urls = (
+        f"from django.urls import include, path, re_path\nfrom conf import views\n\nurlpatterns = [{entry}]\n"
+    )
+    files = {
+        "site/conf/__init__.py": "",
+        "site/conf/settings.py": 'ROOT_URLCONF = "conf.urls"\n',
+        "site/conf/views.py": "def page(request): ...\n",
+        "site/conf/urls.py": urls,
+        "site/manage.py": "",
+    }
+    [found] = [artifact.draft for artifact in contracts(files).artifacts("contract").values()]
+    assert (found.body["path"], found.confidence) == (path, 60)
+    assert [f"{{{entry['name']}}}" for entry in found.body["parameters"]] == re.findall(r"{\w+}", path)
+
+
+def test_what_a_run_calls_for_the_prefix_of_a_viewset_brings_no_parameter():
+    urls = DJANGO["site/conf/urls.py"].replace('"tickets"', "prefix_of(Tickets, slug)")
+    found = contracts({**DJANGO, "site/conf/urls.py": urls}).artifacts("contract")
+    assert {
+        (draft.body["path"], *(entry["name"] for entry in draft.body.get("parameters", ())))
+        for draft in (artifact.draft for artifact in found.values())
+    } == {
+        ("/api/<prefix_of(Tickets, slug)>/",),
+        ("/api/<prefix_of(Tickets, slug)>/{pk}/", "pk"),
+        ("/api/<prefix_of(Tickets, slug)>/{pk}/close/", "pk"),
+    }
+
+
+def test_what_a_run_calls_for_a_part_of_a_path_of_fastapi_brings_no_parameter():
+    source = ORDERS.replace('"/{order_id}"', "f\"/{name_of('{tenant}')}/{{order_id}}\"")
+    [found] = contracts({**SHOP, "shop/orders.py": source}).artifacts("contract").values()
+    assert found.draft.body["path"] == '/api/orders/<name_of("{tenant}")>/{order_id}'
+    assert [(p["name"], p["in"]) for p in found.draft.body["parameters"]] == [
+        ("order_id", "path"),
+        ("expand", "query"),
+        ("tenant", "query"),
+    ]
+
+
+def test_a_description_of_a_response_that_only_a_run_can_tell_is_left_out():
+    given = 'responses={404: {"description": text_of(404)}, 409: {"description": "Taken"}}'
+    source = ORDERS.replace('tags=["orders"]', given)
+    body = contracts({**SHOP, "shop/orders.py": source}).body("api:GET /api/orders/{order_id}")
+    assert {code: body["responses"][code] for code in ("404", "409")} == {
+        "404": {},
+        "409": {"description": "Taken"},
+    }
 
 
 def test_an_include_inside_a_branch_is_conditional():

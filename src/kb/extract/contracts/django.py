@@ -18,7 +18,7 @@ from kb.extract.contracts.place import APPROXIMATE, Found, Place, Text, worst
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
-from kb.extract.contracts.templates import angled_regex, from_angles
+from kb.extract.contracts.templates import from_angles, from_regex
 from kb.extract.expressions import argument, brief, dotted, last, positional
 from kb.structure.facts import Expr, ModuleFacts
 
@@ -200,7 +200,7 @@ def _pattern(linker: Linker, place: Place, site: Site) -> Text:
     said = linker.text(place, argument(site.expr, "route", 0) or argument(site.expr, "regex"))
     if last_of(site.expr) == "path":
         return said
-    plain, exact = angled_regex(said.value)
+    plain, exact = from_regex(said.value)
     return Text(plain, said.how if exact else worst(said.how, APPROXIMATE))
 
 

@@ -16,7 +16,7 @@ from kb.extract.contracts.place import APPROXIMATE, EXACT, Found, Place, Text, w
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
-from kb.extract.contracts.templates import angled_regex, from_angles
+from kb.extract.contracts.templates import from_angles, from_regex
 from kb.extract.expressions import argument, dotted, is_false, is_true, keywords, last, text_of
 from kb.structure.facts import Expr, ModuleFacts
 
@@ -175,7 +175,7 @@ def _angled(text: Text) -> Text:
     """A prefix or path, which may be a regular expression, with `<name>` for each of its groups."""
     if "(" not in text.value:
         return text
-    plain, exact = angled_regex(text.value)
+    plain, exact = from_regex(text.value)
     return Text(plain, text.how if exact else worst(text.how, APPROXIMATE))
 
 

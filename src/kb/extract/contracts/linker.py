@@ -9,13 +9,13 @@ from kb.extract.contracts.facts import Site
 from kb.extract.contracts.lookups import Lookups
 from kb.extract.contracts.place import (
     APPROXIMATE,
-    DYNAMIC,
     UNKNOWN,
     Found,
     Place,
     Text,
     scope_around,
     scopes_outward,
+    untold,
     worst,
 )
 from kb.extract.expressions import argument, brief, keywords, last, pairs, positional
@@ -93,7 +93,7 @@ class Linker(Lookups):
         if expr.kind == "str":
             return Text(expr.value)
         if depth > _DEEP:
-            return Text("<…>", DYNAMIC)
+            return untold("…")
         if expr.kind == "fstr":
             total = Text("")
             for part in expr.items:
@@ -108,7 +108,7 @@ class Linker(Lookups):
             return self._named_text(place, expr.value, depth)
         if expr.kind == "attr" and expr.items[0].kind == "call":
             return self._attribute_text(place, expr, depth)
-        return Text(f"<{UNKNOWN}{brief(expr)}>", DYNAMIC)
+        return untold(brief(expr))
 
     def _named_text(self, place: Place, name: str, depth: int) -> Text:
         local = self.local(place, name)
@@ -122,11 +122,7 @@ class Linker(Lookups):
             return self._assigned_text(found, depth)
         head, _, attribute = name.rpartition(".")
         if attribute == "value":  # of a member of an enumeration
-            return (
-                self._named_text(place, head, depth + 1)
-                if depth <= _DEEP
-                else Text(f"<{UNKNOWN}{name}>", DYNAMIC)
-            )
+            return self._named_text(place, head, depth + 1) if depth <= _DEEP else untold(name)
         owner = self.find(place, head) if head else None
         if owner is not None and owner.assignment is not None and owner.assignment.value is not None:
             made = owner.assignment.value
@@ -138,12 +134,12 @@ class Linker(Lookups):
             member = self.member(owner, attribute)
             if member is not None and member.assignment is not None:
                 return self._assigned_text(member, depth)
-        return Text(f"<{UNKNOWN}{name}>", DYNAMIC)
+        return untold(name)
 
     def _assigned_text(self, found: Found, depth: int) -> Text:
         value = found.assignment.value if found.assignment is not None else None
         if value is None:
-            return Text(f"<{UNKNOWN}{last(found.qualified)}>", DYNAMIC)
+            return untold(last(found.qualified))
         if value.kind == "call" and last(value.value) == "Field":
             value = argument(value, "default", 0)
         return self.text(found.place, value, depth + 1)
@@ -167,7 +163,7 @@ class Linker(Lookups):
 
     def _attribute_text(self, place: Place, expr: Expr, depth: int) -> Text:
         said = self._default(place, expr.items[0], expr.value, depth)
-        return said if said is not None else Text(f"<{UNKNOWN}{brief(expr)}>", DYNAMIC)
+        return said if said is not None else untold(brief(expr))
 
     def status(self, place: Place, expr: Expr | None) -> str | None:
         """A status code as text (`404`, `4XX`, `default`), None where it cannot be told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,13 +10,13 @@ from kb.extract.contracts.facts import Site
 from kb.extract.contracts.handlers import Handler, attach, attach_dependency, attach_model
 from kb.extract.contracts.linker import keyword
 from kb.extract.contracts.parameters import Collector, unique
-from kb.extract.contracts.place import Found, Place, Text
+from kb.extract.contracts.place import DYNAMIC, Found, Place, Text
 from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Mount, Routers
+from kb.extract.contracts.templates import from_braces
 from kb.extract.expressions import dotted, is_false, is_none, is_true, keywords, last, pairs
 from kb.structure.facts import Expr
 
-_TEMPLATE = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 _RESPONSE_MODULES = ("starlette.responses", "fastapi.responses", "fastapi", "starlette", "sse_starlette")
 _RESPONSES = frozenset(
     f"{module}.{name}"
@@ -51,11 +50,13 @@ class Operation:
         self.mount = mount
         self.method = method
         self.template = path
+        plain, parameters = from_braces(path.value)
+        self.path = Text(plain, path.how)
         self.options = keywords(site.expr)
         # What adds to the operation from outside in: the mount's calls, each with where it is read.
         self.layers: list[tuple[Expr, Place, bool]] = []
         self._layer_up()
-        self.collector = Collector(self.linker, frozenset(_TEMPLATE.findall(path.value)))
+        self.collector = Collector(self.linker, frozenset(entry["name"] for entry in parameters))
 
     def _layer_up(self) -> None:
         """Constructor, include, constructor, include...; a mounted application starts anew."""
@@ -73,8 +74,7 @@ class Operation:
 
     def route(self) -> Route:
         """The operation, read completely."""
-        path = Text(_TEMPLATE.sub(r"{\1}", self.template.value), self.template.how)
-        route = Route("fastapi", self.method, path, self.mount.root, self.handler.name)
+        route = Route("fastapi", self.method, self.path, self.mount.root, self.handler.name)
         route.conditional = self.mount.conditional or self.site.branch == "if"
         route.stand_on(self.linker.file.ground(self.site.span, "route"))
         attach(self.linker, route, self.handler)
@@ -83,7 +83,7 @@ class Operation:
         taken = self.collector.taken
         route.unresolved.extend(taken.unresolved)
         details = route.details
-        if self.template.value != path.value:
+        if self.template.value != self.path.value:
             details["pattern"] = self.template.value
         details["parameters"] = list(taken.parameters.values())
         body = self.collector.request_body() if self.method != "WEBSOCKET" else None
@@ -98,7 +98,7 @@ class Operation:
             details["include_in_schema"] = "no"
         for name in ("operation_id", "name", "summary", "description"):
             said = self.linker.text(self.place, self.options.get(name))
-            details[name] = said.value if said.how != "dynamic" else None
+            details[name] = said.value if said.how != DYNAMIC else None
         details["root_path"] = self._root_path()
         details["schema_of"] = self._schema_of()
         for part in taken.body.values():
@@ -242,7 +242,9 @@ class Operation:
                     and item is not None
                     and inner is not None
                 ):
-                    entry["description"] = self.linker.text(inner[1], item).value
+                    said = self.linker.text(inner[1], item)
+                    if said.how != DYNAMIC:
+                        entry["description"] = said.value
 
     def _response_class(self) -> tuple[Expr | None, Place]:
         own = self.options.get("response_class")

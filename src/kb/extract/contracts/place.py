@@ -12,7 +12,7 @@ from kb.structure.facts import Assignment, Definition, Expr
 
 EXACT, APPROXIMATE, DYNAMIC = "exact", "approximate", "dynamic"
 UNKNOWN = "\0"
-"""Behind the `<` of a part that cannot be told, so that no framework takes it for a parameter of the path."""
+"""Inside both angles of a part that cannot be told, so that nothing in it is taken for a parameter of the path."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Text:
 
     def __add__(self, other: Text) -> Text:
         return Text(self.value + other.value, worst(self.how, other.how))
+
+
+def untold(written: str) -> Text:
+    """A part of a text that only a run can tell, as it is written."""
+    return Text(f"<{UNKNOWN}{written}{UNKNOWN}>", DYNAMIC)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_BRACES = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
-_ANGLES = re.compile(r"<(?:([\w.]+)(?:\([^()]*\))?:)?(\w+)>")
+from kb.extract.contracts.place import UNKNOWN
+
+_UNTOLD = re.compile(f"<{UNKNOWN}.*?{UNKNOWN}>", re.DOTALL)
+"""A part that only a run can tell: copied as it is, whatever it holds."""
+_BRACES = re.compile(_UNTOLD.pattern + r"|\{(\w+)(?::([^{}]*))?\}", re.DOTALL)
+_ANGLES = re.compile(_UNTOLD.pattern + r"|<(?:([\w.]+)(?:\([^()]*\))?:)?(\w+)>", re.DOTALL)
 _NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
 
 _CONVERTERS = {
@@ -16,31 +20,45 @@ _CONVERTERS = {
 
 
 def from_braces(template: str) -> tuple[str, list[dict[str, Any]]]:
-    """Starlette's `{name:converter}`: the plain path and its parameters."""
-    return _BRACES.sub(r"{\1}", template), [_entry(name, kind) for name, kind in _BRACES.findall(template)]
+    """Starlette's and FastAPI's `{name:converter}`: the plain path and its parameters."""
+    return _read(template, _BRACES, name=1, converter=2)
 
 
 def from_angles(template: str) -> tuple[str, list[dict[str, Any]]]:
     """Flask's and Django's `<converter:name>`: the plain path and its parameters."""
-    return _ANGLES.sub(r"{\2}", template), [_entry(name, kind) for kind, name in _ANGLES.findall(template)]
+    return _read(template, _ANGLES, name=2, converter=1)
 
 
-def from_regex(pattern: str) -> tuple[str, list[dict[str, Any]], bool]:
-    """Django's regular expressions: the plain path, its parameters, and whether nothing else was in it."""
+def _read(
+    template: str, form: re.Pattern[str], *, name: int, converter: int
+) -> tuple[str, list[dict[str, Any]]]:
+    entries: list[dict[str, Any]] = []
+
+    def plain(match: re.Match[str]) -> str:
+        if match[name] is None:
+            return match[0]
+        entries.append(_entry(match[name], match[converter] or ""))
+        return "{" + match[name] + "}"
+
+    return form.sub(plain, template), entries
+
+
+def from_regex(pattern: str) -> tuple[str, bool]:
+    """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it."""
     out: list[str] = []
-    names: list[dict[str, Any]] = []
-    at, plain = 0, True
+    groups, at, plain = 0, 0, True
     while at < len(pattern):
         char = pattern[at]
-        if char == "(":
+        untold = _UNTOLD.match(pattern, at)
+        if untold is not None:
+            out.append(untold[0])
+            at = untold.end()
+        elif char == "(":
             end = _closing(pattern, at)
             named = _NAMED_GROUP.match(pattern, at)
-            if named is not None:
-                names.append(_entry(named.group(1), "str"))
-                out.append("{" + named.group(1) + "}")
-            elif not pattern.startswith("(?:", at):
-                out.append("{" + f"arg{len(names)}" + "}")
-                names.append(_entry(f"arg{len(names)}", "str"))
+            if named is not None or not pattern.startswith("(?:", at):
+                out.append(f"<{named[1] if named is not None else f'arg{groups}'}>")
+                groups += 1
             else:
                 plain = False
                 out.append(pattern[at:end])
@@ -58,22 +76,15 @@ def from_regex(pattern: str) -> tuple[str, list[dict[str, Any]], bool]:
             plain = plain and char not in "*+?|\\"
             out.append(char)
             at += 1
-    return "".join(out), names, plain
-
-
-def angled_regex(pattern: str) -> tuple[str, bool]:
-    """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it."""
-    plain, names, exact = from_regex(pattern)
-    for entry in names:
-        plain = plain.replace("{" + entry["name"] + "}", "<" + entry["name"] + ">", 1)
-    return plain, exact
+    return "".join(out), plain
 
 
 def _closing(pattern: str, start: int) -> int:
     depth, at = 0, start
     while at < len(pattern):
-        if pattern[at] == "\\":
-            at += 2
+        untold = _UNTOLD.match(pattern, at)
+        if untold is not None or pattern[at] == "\\":
+            at = untold.end() if untold is not None else at + 2
             continue
         if pattern[at] == "[":
             at = max(at, pattern.find("]", at + 2))
