@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evals.folders import by_key, linked
 from kb.extract.registry import load_extractors
+from kb.model.spans import ParsedBlob
 from kb.structure.dialects import dialect_of
 from kb.structure.reader import read_blob
 
@@ -24,8 +26,21 @@ VALID = {
     "requirements.txt": b"a==1 \\\n  --hash=sha256:00\n-r other.txt\n-e ./here#egg=b\nc @ git+https://h/c # why\n--index-url https://h\n",
     "uv.lock": b"version = 1\n[[package]]\nname = 'a'\nversion = '1'\ndependencies = [{ name = 'b' }]\n",
     "poetry.lock": b"[[package]]\nname = 'a'\nversion = '1'\n[package.dependencies]\nb = '*'\n",
-    "Pipfile.lock": b'{"default": {"a": {"version": "==1"}}, "develop": {}}',
+    "Pipfile.lock": b'{\n    "default": {\n        "a": {\n            "version": "==1"\n        }\n    },\n    "develop": {}\n}\n',
     ".importlinter": b"[importlinter]\nroot_package = shop\n[importlinter:contract:1]\nname = n\ntype = layers\nlayers =\n  a\n  b\n",
+}
+KEYS = {
+    "pyproject.toml": {
+        "architecture": (),
+        "dependencies": ("declares", "dist:a", "dist:b", "dist:d", "dist:t", "project:shop"),
+    },
+    "Pipfile": {"dependencies": ("declares", "dist:a", "dist:b", "dist:c-d", "part:c", "part:d")},
+    "setup.cfg": {"dependencies": ("declares", "dist:a", "dist:b", "dist:c", "project:shop")},
+    "requirements.txt": {"dependencies": ("declares", "dist:a", "dist:b", "dist:c", "includes:other.txt")},
+    "uv.lock": {"dependencies": ("lock:a",)},
+    "poetry.lock": {"dependencies": ("lock:a",)},
+    "Pipfile.lock": {"dependencies": ("lock:a",)},
+    ".importlinter": {"architecture": ()},
 }
 NOISE = (
     *rb"""[ ] { } ' " \ \u12 \x \U0011ffff = , . # -r @ ; [[ ]] 1e999 0x""".split(),
@@ -34,11 +49,18 @@ NOISE = (
 _SPLIT = re.compile(rb"\w+|\s+|.", re.DOTALL)
 
 
-def facts_are_read(name: str, data: bytes) -> None:
+def read(name: str, data: bytes) -> ParsedBlob:
     dialect = dialect_of(name)
     assert dialect is not None
     readers = [reader for reader in load_extractors() if dialect in reader.dialects]
-    read_blob("0" * 40, data, dialect, readers)
+    return read_blob("0" * 40, data, dialect, readers)
+
+
+def unread(name: str, data: bytes) -> list[str]:
+    """What the artifact of a manifest says that could not be read, nothing where there is no such artifact."""
+    found = by_key(linked({name: data}, load_extractors()))
+    entry = found.get(f"dependency:unread:{name}")
+    return list(entry.draft.body["reasons"]) if entry is not None else []
 
 
 @st.composite
@@ -58,26 +80,44 @@ def broken(draw: st.DrawFn, data: bytes) -> bytes:
 def test_a_manifest_that_is_nearly_right_never_makes_the_reading_fail(
     name: str, chosen: st.DataObject
 ) -> None:
-    facts_are_read(name, chosen.draw(broken(VALID[name])))
+    read(name, chosen.draw(broken(VALID[name])))
 
 
 @pytest.mark.parametrize("name", VALID)
 @settings(deadline=None, max_examples=40)
 @given(data=st.binary(max_size=200))
 def test_any_bytes_as_a_manifest_never_make_the_reading_fail(name: str, data: bytes) -> None:
-    facts_are_read(name, data)
+    read(name, data)
 
 
 @pytest.mark.parametrize("name", VALID)
 @pytest.mark.parametrize("opening", [b"[", b"{", b"a.", b"a = [", b"a = { b = ", b'"', b"(", b"-r ", b"a["])
 def test_deep_nesting_never_makes_the_reading_fail(name: str, opening: bytes) -> None:
-    facts_are_read(name, opening * 3_000)
-    facts_are_read(name, b"a = " + opening * 3_000)
+    read(name, opening * 3_000)
+    read(name, b"a = " + opening * 3_000)
 
 
 @pytest.mark.parametrize("name", VALID)
 def test_a_manifest_that_is_right_is_read(name: str) -> None:
-    facts_are_read(name, VALID[name])
+    blob = read(name, VALID[name])
+    assert {row.source: row.keys for row in blob.facts} == KEYS[name]
+    assert blob.gaps == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("pyproject.toml", b"a = " + b"[" * 3000, "nested deeper than 64 levels"),
+        ("Pipfile", b"a = " + b"{ b = " * 3000, "nested deeper than 64 levels"),
+        ("pyproject.toml", b"[project]\nname = 'x'\nn = " + b"9" * 5000, "not valid TOML:"),
+        ("pyproject.toml", VALID["pyproject.toml"], "not a requirement: c\u00e9"),
+        ("Pipfile.lock", b'{"default": {"a": {"version": "==1"}}}', "a lock file in another layout"),
+    ],
+    ids=["arrays", "tables", "number", "name", "layout"],
+)
+def test_what_cannot_be_read_is_said(name: str, data: bytes, reason: str) -> None:
+    said = unread(name, data)
+    assert any(text.startswith(reason) for text in said), said
 
 
 @pytest.mark.parametrize(
@@ -92,4 +132,4 @@ def test_a_manifest_that_is_right_is_read(name: str) -> None:
     ],
 )
 def test_what_once_made_an_index_fail_is_read(name: str, data: bytes) -> None:
-    facts_are_read(name, data)
+    assert read(name, data).facts

@@ -269,6 +269,43 @@ def test_a_name_that_is_part_of_the_other_is_said_on_both_sides():
     assert (declared.confidence, used.confidence) == (50, 50)
 
 
+def test_a_part_of_a_name_is_said_on_both_sides_whatever_its_capitals():
+    found = knowledge({"requirements.txt": "Foo-bar\n", "a.py": "import Bar\n"})
+    declared, used = found["dependency:foo-bar"].draft.body, found["dependency:bar"].draft.body
+    rest = "the name of one is part of the other's"
+    assert (declared["status"], declared["note"]) == (
+        "declared_unused",
+        f"may be what is imported as Bar: {rest}",
+    )
+    assert (used["imported_as"], used["note"]) == (["Bar"], f"may be what foo-bar provides: {rest}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "statement", "names"),
+    [
+        ("ipython", "from IPython.display import HTML", ["IPython"]),
+        ("restrictedpython", "import RestrictedPython", ["RestrictedPython"]),
+        ("python-levenshtein", "import Levenshtein", ["Levenshtein"]),
+        ("pysaml2", "import saml2", ["saml2"]),
+        ("asgi-ratelimit", "from ratelimit import RateLimitMiddleware", ["ratelimit"]),
+        ("google-cloud-storage", "from google.cloud import storage", ["google.cloud.storage"]),
+        ("pywin32", "import win32api, win32con", ["win32api", "win32con"]),
+    ],
+)
+def test_a_distribution_is_imported_as_what_the_statements_say(declared, statement, names):
+    entry = knowledge({"requirements.txt": declared, "a.py": statement})[f"dependency:{declared}"]
+    assert entry.draft.body["imported_as"] == names
+    assert [link.target_key for link in entry.draft.links] == [f"module:{name}" for name in names]
+
+
+def test_a_distribution_that_is_undeclared_has_its_own_capitals_too():
+    found = knowledge({"requirements.txt": "", "a.py": "import IPython\nimport Strange\n"})
+    assert {key: entry.draft.body["imported_as"] for key, entry in found.items()} == {
+        "dependency:ipython": ["IPython"],
+        "dependency:strange": ["Strange"],
+    }
+
+
 def test_capitals_of_a_module_are_no_difference():
     found = knowledge({"requirements.txt": "restrictedpython\n", "a.py": "import RestrictedPython\n"})
     assert found["dependency:restrictedpython"].draft.body["status"] == "declared"

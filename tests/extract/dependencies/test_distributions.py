@@ -34,6 +34,13 @@ def test_import_names_go_back():
     assert import_names("requests") == ("requests",)
 
 
+def test_a_distribution_is_looked_for_under_the_names_that_its_wheel_has():
+    assert import_names("pysaml2")[0] == "saml2"
+    assert import_names("asgi-ratelimit")[0] == "ratelimit"
+    assert import_names("levenshtein")[0] == "Levenshtein"
+    assert not any(is_known(module) for module in ("pysaml2", "asgi_ratelimit", "levenshtein"))
+
+
 def test_only_the_table_is_certain():
     assert is_known("yaml.nodes")
     assert not is_known("mystery")

@@ -40,7 +40,7 @@ class DependenciesExtractor:
     """What is declared, what is locked, what is imported, and where these differ."""
 
     id = SOURCE
-    version = 4
+    version = 5
     dialects = frozenset({"python", *_READERS})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -116,14 +116,14 @@ class Dependencies:
 
     def _perhaps_imported(self, name: str) -> list[str]:
         """Modules that nothing else is known to provide, and whose name is a part of the distribution's."""
-        return [
-            part
-            for part in name.split("-")
-            if not is_known(part)
-            and self.world.who_has(SOURCE, f"imports:{part}")
-            and self.world.module(part) is None
-            and not self.world.who_has(SOURCE, f"dist:{part}")
-        ]
+        found: list[str] = []
+        for part in name.split("-"):
+            paths = self.world.who_has(SOURCE, f"imports:{part}") if not is_known(part) else ()
+            if not paths or self.world.who_has(SOURCE, f"dist:{part}"):
+                continue
+            spelled = [_spelling(part, entry) for entry, _ in self._users(part, paths)]
+            found += [module for module in spelled if not is_known(module) and not self._is_own(module)]
+        return _unique(found)
 
     def _imports(self, name: str) -> tuple[list[str], list[Grounding]]:
         """Names that the repository imports the distribution by, and the first statements that do."""
@@ -131,13 +131,18 @@ class Dependencies:
         statements: list[Grounding] = []
         for module in import_names(name):
             paths = self.world.who_has(SOURCE, f"imports:{module}")
-            if not paths or self.world.module(module.partition(".")[0]) is not None:
+            if not paths or self._is_own(module):
                 continue
-            names.append(module)
-            statements += [
-                view.ground(entry.span, _role(entry)) for entry, view in self._users(module, paths)
-            ]
-        return names, statements[:_SHOWN_IMPORTS]
+            for entry, view in self._users(module, paths):
+                spelled = _spelling(module, entry)
+                if not self._is_own(spelled):
+                    names.append(spelled)
+                    statements.append(view.ground(entry.span, _role(entry)))
+        return _unique(names), _unique(statements)[:_SHOWN_IMPORTS]
+
+    def _is_own(self, module: str) -> bool:
+        """Whether the repository itself holds what the first part of a module's name means."""
+        return self.world.module(module.partition(".")[0]) is not None
 
     def _users(self, module: str, paths: Sequence[str]) -> Iterator[tuple[Imported, FileView]]:
         """The first statement (or text of settings) of each file that uses a module, for as many as are shown."""
@@ -166,7 +171,8 @@ class Dependencies:
             return
         groundings = [view.ground(entry.span, _role(entry)) for entry, view in self._users(key, paths)]
         groundings.append(self.file.ground(imported.span, "import"))
-        body: dict[str, Any] = {"distribution": name, "status": "used_undeclared", "imported_as": [key]}
+        spelled = _spelling(key, imported)
+        body: dict[str, Any] = {"distribution": name, "status": "used_undeclared", "imported_as": [spelled]}
         known = is_known(imported.module)
         perhaps = [] if known else self._perhaps_declared(top)
         if perhaps:
@@ -175,7 +181,7 @@ class Dependencies:
             )
         elif not known:
             body["note"] = "the distribution's name is taken to be the module's"
-        yield _draft(name, body, groundings, 90 if known else (50 if perhaps else 70), [key])
+        yield _draft(name, body, groundings, 90 if known else (50 if perhaps else 70), [spelled])
 
     def _imports_itself(self, path: str, module: str) -> bool:
         row = self._row(path)
@@ -185,10 +191,11 @@ class Dependencies:
     def _perhaps_declared(self, module: str) -> list[str]:
         """Declared distributions that have the module's name as a part of their own."""
         found: list[str] = []
-        for path in self.world.who_has(SOURCE, f"part:{module.replace('_', '-')}"):
+        part = module.lower()
+        for path in self.world.who_has(SOURCE, f"part:{part}"):
             row = self._row(path)
             names = [entry.distribution for entry in row[0].declared] if row is not None else []
-            found += [name for name in names if module in name.split("-") and not is_stub(name)]
+            found += [name for name in names if part in name.split("-") and not is_stub(name)]
         return _unique(found)
 
     def _unread(self) -> Iterator[ArtifactDraft]:
@@ -223,6 +230,11 @@ def _beside(path: str, written: str) -> str:
 
 def _is_prefix(module: str, dotted: str) -> bool:
     return (dotted + ".").startswith(module + ".") or (dotted.lower() + ".").startswith(module + ".")
+
+
+def _spelling(module: str, entry: Imported) -> str:
+    """The name that a statement really has for a module that is looked for without regard to capitals."""
+    return ".".join(entry.module.split(".")[: module.count(".") + 1])
 
 
 def _is_tool(group: str) -> bool:
