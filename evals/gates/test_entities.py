@@ -102,11 +102,34 @@ def test_relations_are_edges_to_the_other_entity(app, found):
         assert {link.target_key for link in found[key].draft.links} == internal, key
 
 
-def test_known_gaps_are_still_gaps():
-    gaps = {key: label["gap"] for app in APPS for key, label in expected(app).items() if "gap" in label}
-    assert sorted(gaps) == [
-        "entity:accounts.models.User",
-        "entity:catalog.models.Labelling",
-        "entity:lib.shapes.Odd",
-        "entity:shop.orders.Order",
-    ]
+GAPS = {
+    "site": {
+        "entity:accounts.models.User": lambda body: (
+            (
+                [entry["name"] for entry in body["fields"]],
+                body["bases"],
+                body.get("inherited", []),
+            )
+            == (["phone"], ["django.contrib.auth.models.AbstractUser"], [])
+        ),
+        "entity:catalog.models.Labelling": lambda body: (
+            "content_object -> any model: one [dynamic]" in [relation(entry) for entry in body["relations"]]
+        ),
+    },
+    "plain": {
+        "entity:lib.shapes.Odd": lambda body: (body["fields"], body["resolution"]) == ([], "dynamic"),
+    },
+    "orm": {
+        "entity:shop.orders.Order": lambda body: (
+            "status: Status = Status.NEW" in [field(entry) for entry in body["fields"]]
+            and "status" not in [entry["name"] for entry in body["relations"]]
+        ),
+    },
+}
+"""What the code yields, of each application, for as long as the gap is one."""
+
+
+def test_known_gaps_are_still_gaps(app, found):
+    assert {key for key, label in expected(app).items() if "gap" in label} == set(GAPS[app])
+    for key, still in GAPS[app].items():
+        assert still(found[key].draft.body), key

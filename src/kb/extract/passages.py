@@ -60,7 +60,7 @@ class PassagesExtractor:
     """Source and prose as search reads them."""
 
     id = "passages"
-    version = 1
+    version = 2
     dialects = frozenset({"python", "python-stub"}) | _PROSE
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kb.extract.api import FileView, Resolution, WorldView
 from kb.extract.expressions import dotted, last
-from kb.structure.facts import Assignment, Definition, Expr
+from kb.structure.facts import Assignment, Definition, Expr, FactT
 
 UNRESOLVED = Resolution("unknown", "", "unresolved")
 
@@ -47,6 +47,16 @@ class Reader:
         if found is None:
             found = self._resolved[key] = self.world.resolve(path, name, scope)
         return found
+
+    def view(self, path: str) -> FileView | None:
+        """A file: the linked one as it is, another by look-up."""
+        return self.file if path == self.file.path else self.world.file(path)
+
+    def row(self, path: str, source: str, own: FactT) -> tuple[FactT, FileView] | None:
+        """A file's facts of `source` with its view: `own` for the linked file, another's by look-up."""
+        if path == self.file.path:
+            return own, self.file
+        return self.world.facts(path, source, type(own))
 
     def assignments(self, path: str, scope: str, members: tuple[str, ...]) -> list[Assignment]:
         """Assignments of a class body: read directly in the linked file, by look-up in another."""

@@ -47,7 +47,7 @@ class SymbolsExtractor:
     """Definitions, as a person would want to read them."""
 
     id = "symbols"
-    version = 1
+    version = 2
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

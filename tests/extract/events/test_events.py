@@ -1,5 +1,7 @@
 """Events in odd surroundings; what is usual is in the events gate."""
 
+import itertools
+
 from evals.folders import by_key, linked
 from kb.extract.events.extractor import EventsExtractor
 
@@ -98,3 +100,22 @@ def test_a_progress_bar_has_no_background_tasks():
 def test_a_mapping_of_settings_that_is_called_redis_is_no_cache():
     text = "REDIS = {'a': 1}\nTASKS_REDIS = REDIS['tasks']\nTASKS_REDIS.get('HOST')\nREDIS['b'].get('PORT')\n"
     assert knowledge({"s.py": text}) == {}
+
+
+def test_a_decorator_around_two_frameworks_is_of_the_one_that_is_written_first():
+    text = (
+        "import celery\nimport dramatiq\nimport huey\nimport rq\n"
+        "def own_task(f):\n    {0}.{1}(f)\n    {2}.{3}(f)\n    {4}.{5}(f)\n    return f\n"
+        "@own_task\ndef send():\n    pass\n"
+    )
+    verbs = {"celery": "task", "dramatiq": "actor", "huey": "task", "rq": "job"}
+    said = {
+        order: [
+            entry.draft.body["framework"]
+            for entry in knowledge(
+                {"a.py": text.format(*(part for name in order for part in (name, verbs[name])))}
+            ).values()
+        ]
+        for order in itertools.permutations(verbs, 3)
+    }
+    assert said == {order: [order[0]] for order in said}

@@ -104,9 +104,7 @@ class Commands:
         return Names(self.reader, path, scope).named(name, scope).qualified
 
     def _facts_of(self, path: str) -> ConfigurationFacts:
-        if path == self.file.path:
-            return self.facts
-        row = self.world.facts(path, SOURCE, ConfigurationFacts)
+        row = self.reader.row(path, SOURCE, self.facts)
         return row[0] if row is not None else ConfigurationFacts()
 
     def _function(self, path: str, name: str, scope: str) -> tuple[str, Definition] | None:
@@ -152,7 +150,7 @@ class Commands:
         group = self._function(path, owner, scope) if owner else None
         if group is not None:
             found = self._kind(*group)
-            view = self._view(group[0])
+            view = self.reader.view(group[0])
             if found is not None and view is not None:
                 above, grounds = self._path(group[0], group[1], found[1], family, depth + 1)
                 return above + words, [*grounds, view.ground_module(group[1].header, "group")]
@@ -183,7 +181,7 @@ class Commands:
     ) -> tuple[list[str], str, list[Grounding]]:
         """What `add_typer` or `add_command` put something below, and the name that it gets there."""
         for entry in self._facts_of(path).mounted if depth <= _DEPTH and scope else ():
-            view = self._view(path)
+            view = self.reader.view(path)
             if (entry.child, entry.scope) == (name, scope) and view is not None:
                 above, grounds = self._above(path, entry, depth + 1)
                 return above, entry.name, [*grounds, view.ground(entry.span, "group")]
@@ -191,7 +189,7 @@ class Commands:
         if depth > _DEPTH or meant.path is None or not meant.symbol_path:
             return [], "", []
         for holder in self.world.who_has(SOURCE, f"mounted:{last(meant.symbol_path)}"):
-            view = self._view(holder)
+            view = self.reader.view(holder)
             for entry in self._facts_of(holder).mounted if view is not None else ():
                 child = self.reader.resolve(holder, entry.child, entry.scope)
                 if view is None or (child.path, child.symbol_path) != (meant.path, meant.symbol_path):
@@ -204,7 +202,7 @@ class Commands:
         """The words of the group or application that something is mounted on."""
         group = self._function(holder, entry.parent, entry.scope)
         found = self._kind(*group) if group is not None else None
-        view = None if group is None else self._view(group[0])
+        view = None if group is None else self.reader.view(group[0])
         if group is not None and found is not None and view is not None:
             words, grounds = self._path(group[0], group[1], found[1], found[0], depth)
             return words, [*grounds, view.ground_module(group[1].header, "group")]
@@ -244,9 +242,6 @@ class Commands:
         )
         yield replace(draft, links=(), confidence=80 if found.target == "external" else 60)
 
-    def _view(self, path: str) -> FileView | None:
-        return self.file if path == self.file.path else self.world.file(path)
-
     def _parser(self, index: int, parser: Parser) -> ArtifactDraft | None:
         """One artifact per parser that has options, a name or a function of its own."""
         if parser.given and not parser.options:
@@ -279,7 +274,7 @@ class Commands:
             body["function"] = parser.function
             found = self._function(self.file.path, parser.function, parser.scope)
             if found is not None:
-                view = self._view(found[0])
+                view = self.reader.view(found[0])
                 if view is not None:
                     body["function"] = qualified(view, found[1].symbol_path)
                     groundings.append(view.ground_module(found[1].header, "handler"))

@@ -349,8 +349,8 @@ class Environment:
             if not callee.endswith((b".config.get", b".config.setdefault")):
                 continue
             call = self.parse.expr(node)
-            name = text_of(argument(call, "key", 0))
             given = argument(call, "key", 0)
+            name = text_of(given)
             certain = _FLASK_APP.search(call.value.rpartition(".")[0])
             if given is not None and ((name and name.isupper()) or (name is None and certain)):
                 default = argument(call, "default", 1)

@@ -27,8 +27,6 @@ _BASES = frozenset(
 _LIKELY = re.compile(r"settings|config|conf|env|options", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|\.)(?:tests?|test_\w*|\w+_tests?|conftest)(?:\.|$)")
 _TITLES = {"env": "environment variable", "django": "Django setting", "flask": "Flask setting"}
-
-
 _GROUPS = {"read": "reads", "write": "writes", "delete": "deletes"}
 
 
@@ -70,7 +68,7 @@ class Settings:
 
     def _places(self, family: str, name: str, paths: tuple[str, ...]) -> Iterator[Place]:
         for path in paths:
-            row = self._row(path)
+            row = self.reader.row(path, SOURCE, self.facts)
             for read in row[0].reads if row is not None else ():
                 if row is not None and (read.family, read.name) == (family, name):
                     place = Place(read, row[1])
@@ -144,14 +142,14 @@ class Settings:
         """Where a module or class that `from_object` is given assigns a setting."""
         done: set[tuple[str, str]] = set()
         for holder in self.world.who_has(SOURCE, "flask-sources"):
-            row = self._row(holder)
+            row = self.reader.row(holder, SOURCE, self.facts)
             for written in row[0].sources if row is not None else ():
                 path, scope = self._source(holder, written)
                 if path is None or (path, scope) in done:
                     continue
                 done.add((path, scope))
                 place, entry = self._assigned(path, scope, name)
-                view = self.file if place == self.file.path else self.world.file(place)
+                view = self.reader.view(place)
                 if entry is not None and view is not None:
                     where = {"module": qualified(view, entry.scope), "value": brief(entry.value)}
                     yield where, view.ground_module(entry.span, "declaration")
@@ -182,11 +180,6 @@ class Settings:
             if path is not None and not path.endswith("/"):
                 return path, rest
         return None, ""
-
-    def _row(self, path: str) -> tuple[ConfigurationFacts, FileView] | None:
-        if path == self.file.path:
-            return self.facts, self.file
-        return self.world.facts(path, SOURCE, ConfigurationFacts)
 
     def _dynamic(self, family: str, reads: list[Read]) -> ArtifactDraft:
         name = qualified(self.file, "")
@@ -252,7 +245,7 @@ class Settings:
             )
             entry = config if "env_prefix" in options else candidate.nested("Config").get("env_prefix")
             value = options.get("env_prefix") or (entry.value if entry is not None else None)
-            view = self.file if candidate.path == self.file.path else self.world.file(candidate.path)
+            view = self.reader.view(candidate.path)
             if entry is not None and text_of(value) and view is not None:
                 return (text_of(value) or "").upper(), view.ground_module(entry.span, "prefix")
         return "", None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 import tree_sitter
@@ -104,9 +105,9 @@ def local_values(seen: Seen, name: str) -> list[Expr]:
 def _statements(function: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
     """Statements of a function's own body, those of functions inside it left out."""
     body = function.child_by_field_name("body")
-    pending: list[tree_sitter.Node] = list(body.named_children) if body is not None else []
+    pending = deque(body.named_children if body is not None else ())
     while pending:
-        current = pending.pop(0)
+        current = pending.popleft()
         yield current
         if current.type.endswith(("statement", "clause", "block")):
             pending.extend(current.named_children)

@@ -31,16 +31,16 @@ def wrappers(
         return
     parse = blob.parse
     found: dict[str, str] = {}
-    used = {
-        (parse.scope_of(node).partition(".")[0], given[head])
-        for node in calls.named(parse, frozenset(verb.encode() for verb in verbs) | _bound(given))
-        if (head := dotted(parse.expr(node)).partition(".")[0]) in given
-    }
+    used: dict[str, str] = {}  # of two frameworks in one wrapper, the one that is written first
+    for node in calls.named(parse, frozenset(verb.encode() for verb in verbs) | _bound(given)):
+        head = dotted(parse.expr(node)).partition(".")[0]
+        if head in given:
+            used.setdefault(parse.scope_of(node).partition(".")[0], given[head])
     for definition in blob.parse.module.definitions:
         if definition.parent >= 0 or not NAMES.search(definition.name):
             continue
         name = definition.symbol_path
-        framework = _of_bases(definition, given, found) or next((f for s, f in used if s == name), "")
+        framework = _of_bases(definition, given, found) or used.get(name, "")
         framework = framework or _of_inner(blob, name, given, verbs)
         if framework and not definition.decorators:
             found[name] = framework
