@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kb.introspect import jail
 from kb.introspect.run import (
     ApplicationContainedError,
     ApplicationFailedError,
@@ -274,9 +277,62 @@ def test_an_application_that_ends_its_process_is_reported(tmp_path: Path, protec
         ask(tmp_path, protection, "import os\nos._exit(7)\n")
 
 
-def test_a_look_up_of_a_name_reaches_nobody(tmp_path: Path, protection: Protection) -> None:
-    with pytest.raises(ApplicationFailedError, match="gaierror"):
-        ask(tmp_path, protection, "import socket\nsocket.getaddrinfo('example.com', 80)\n")
+def test_a_question_to_a_name_server_reaches_nobody(tmp_path: Path, protection: Protection) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.setblocking(False)
+        address = server.getsockname()
+        source = f"""
+        import socket
+        header = b"\\x00\\x01\\x01\\x00" + b"\\x00\\x01" + bytes(6)
+        question = b"\\x06secret\\x07example\\x00" + b"\\x00\\x01\\x00\\x01"
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(header + question, {address!r})
+        """
+        with pytest.raises(ApplicationFailedError, match=r"OSError|PermissionError"):
+            ask(tmp_path, protection, source)
+        with pytest.raises(BlockingIOError):
+            server.recv(512)
+
+
+def test_a_number_that_is_the_callers_outside_and_the_jails_inside_is_no_leak(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(tmp_path, "namespaces", "")  # skips where there are none
+    monkeypatch.setattr(os, "getpid", lambda: 2)  # what the application itself is in its own namespace
+    request = Request("hostile:app", tmp_path, limits=SHORT, protections=("namespaces",))
+    assert introspect(request).protection["kind"] == "namespaces"
+
+
+def test_a_caller_that_could_be_read_without_a_domain_is_refused_with_the_domains_reason(
+    tmp_path: Path,
+) -> None:
+    ask(tmp_path, "seccomp", "")  # skips where there is no filter
+    script = """
+    import sys
+    from kb.introspect import jail, landlock
+
+    def enter():
+        raise landlock.LandlockUnavailableError("landlock: turned off")
+
+    landlock.enter = enter
+    jail.main(sys.argv)
+    """
+    spec = {
+        "protection": "seccomp",
+        "repo": str(tmp_path),
+        "limits": {},
+        "report_fd": 1,
+        "caller": "self",
+        "command": ["/bin/false"],
+        "environment": {},
+    }
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), json.dumps(spec)], stdout=subprocess.PIPE, check=False
+    )
+    assert (ended.returncode, json.loads(ended.stdout)) == (
+        jail.UNAVAILABLE,
+        {"unavailable": "reading the environment of the caller was still possible (landlock: turned off)"},
+    )
 
 
 def test_no_kind_of_socket_can_be_made(tmp_path: Path, protection: Protection) -> None:

@@ -8,7 +8,6 @@ has run.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -61,10 +60,9 @@ def _run(spec: dict[str, Any]) -> NoReturn:
     os.chdir(spec["repo"])
     _set_limits(spec["limits"])
     _drop_capabilities()
-    if spec["protection"] == "seccomp":
-        _enter_domain()
+    without_domain = _enter_domain() if spec["protection"] == "seccomp" else ""
     seccomp.install(deny_writes=spec["protection"] == "seccomp")
-    _prove(spec)
+    _prove(spec, without_domain)
     _report(spec, {"protection": _description(spec["protection"])})
     os.execve(spec["command"][0], spec["command"], spec["environment"])  # noqa: S606 - this is the jail's purpose
 
@@ -176,13 +174,16 @@ def _drop_capabilities() -> None:
     _check(_libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())), "drop capabilities")
 
 
-def _enter_domain() -> None:
-    """Best effort: whether other processes are really out of reach is for `_prove` to say."""
-    with contextlib.suppress(landlock.LandlockUnavailableError):
+def _enter_domain() -> str:
+    """Why there is no domain, "" if there is: whether other processes are out of reach `_prove` says."""
+    try:
         landlock.enter()
+    except landlock.LandlockUnavailableError as error:
+        return f"{error}"
+    return ""
 
 
-def _prove(spec: dict[str, Any]) -> None:
+def _prove(spec: dict[str, Any], without_domain: str) -> None:
     """Try what must not work; a success means that the jail leaks, and then nothing runs."""
     probe = Path(spec["repo"], f".kb-introspect-probe-{os.getpid()}")
 
@@ -199,11 +200,15 @@ def _prove(spec: dict[str, Any]) -> None:
         "a unix socket": lambda: socket.socket(socket.AF_UNIX),
         "a new process": fork,
         "writing in the repository": write,
-        "reading the environment of the caller": Path(f"/proc/{spec['caller']}/environ").read_bytes,
     }
+    if (
+        spec["protection"] == "seccomp"
+    ):  # in namespaces the number is another process's, perhaps the jail's own
+        attempts["reading the environment of the caller"] = Path(f"/proc/{spec['caller']}/environ").read_bytes
     for what, attempt in attempts.items():
         try:
             attempt()
         except OSError:
             continue
-        raise _RefusedError(f"{what} was still possible")
+        reason = f" ({without_domain})" if without_domain else ""
+        raise _RefusedError(f"{what} was still possible{reason}")
