@@ -306,6 +306,36 @@ def test_a_distribution_that_is_undeclared_has_its_own_capitals_too():
     }
 
 
+def test_an_undeclared_distribution_that_has_several_modules_is_one():
+    files = {
+        "requirements.txt": "",
+        "a.py": "import bson\nimport pymongo.errors\nimport win32con\n",
+        "b.py": "import win32api\n",
+        "c.py": "import Bar\nimport bar\n",
+        "d.py": "import bar\n",
+    }
+    found = knowledge(files)
+    assert {key: (entry.home, entry.draft.body["imported_as"]) for key, entry in found.items()} == {
+        "dependency:pymongo": ("a.py", ["bson", "pymongo"]),
+        "dependency:pywin32": ("a.py", ["win32api", "win32con"]),
+        "dependency:bar": ("c.py", ["Bar", "bar"]),
+    }
+    assert places(found["dependency:pymongo"]) == {("import", "a.py", 1, 1), ("import", "a.py", 2, 2)}
+    assert places(found["dependency:pywin32"]) == {("import", "a.py", 3, 3), ("import", "b.py", 1, 1)}
+
+
+def test_a_declared_distribution_of_a_namespace_hides_no_other_one():
+    files = {
+        "requirements.txt": "zope.interface\n",
+        "a.py": "import zope.interface\n",
+        "b.py": "import zope.interface\nimport zope.event\n",
+    }
+    found = knowledge(files)
+    assert sorted(found) == ["dependency:zope", "dependency:zope-interface"]
+    assert found["dependency:zope"].home == "b.py"
+    assert places(found["dependency:zope"]) == {("import", "b.py", 2, 2)}
+
+
 def test_capitals_of_a_module_are_no_difference():
     found = knowledge({"requirements.txt": "restrictedpython\n", "a.py": "import RestrictedPython\n"})
     assert found["dependency:restrictedpython"].draft.body["status"] == "declared"

@@ -40,7 +40,7 @@ class DependenciesExtractor:
     """What is declared, what is locked, what is imported, and where these differ."""
 
     id = SOURCE
-    version = 5
+    version = 6
     dialects = frozenset({"python", *_READERS})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

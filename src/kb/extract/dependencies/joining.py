@@ -35,8 +35,13 @@ class Dependencies:
         for name in dict.fromkeys(entry.distribution for entry in self.facts.declared):
             if name != self.facts.project and self._home(name) == self.file.path:
                 yield self._dependency(name)
+        undeclared: dict[str, list[Imported]] = {}
         for imported in self.facts.imported:
-            yield from self._undeclared(imported)
+            name = "" if imported.named else self._undeclared(imported.module)
+            undeclared.setdefault(name, []).append(imported)
+        for name, entries in undeclared.items():
+            if name:
+                yield from self._used(name, entries)
         yield from self._unread()
 
     def _row(self, path: str) -> tuple[DependencyFacts, FileView] | None:
@@ -153,40 +158,53 @@ class Dependencies:
                     yield entry, row[1]
                     break
 
-    def _undeclared(self, imported: Imported) -> Iterator[ArtifactDraft]:
-        """A distribution that is imported, and that no manifest declares and no lock file pins."""
-        top = imported.module.partition(".")[0]
+    def _undeclared(self, module: str) -> str:
+        """The distribution that a module is taken to be of, if no manifest declares and no lock file pins it."""
         world = self.world
-        if imported.named or world.module(top) is not None or world.distribution(imported.module) is not None:
+        if not world.who_has(SOURCE, "declares") or self._is_own(module):
+            return ""
+        possible = candidates(module)
+        if world.distribution(module) is not None or any(
+            world.who_has(SOURCE, f"{kind}:{c}") for c in possible for kind in ("lock", "project")
+        ):
+            return ""
+        return possible[0] if is_known(module) else possible[-1]
+
+    def _used(self, name: str, entries: list[Imported]) -> Iterator[ArtifactDraft]:
+        """A distribution that is imported and not declared, where this file is the first that imports it."""
+        modules = [module for module in import_names(name) if self._undeclared(module) == name]
+        modules = modules or [entry.module.partition(".")[0] for entry in entries]
+        paths = {module: tuple(self.world.who_has(SOURCE, f"imports:{module}")) for module in modules}
+        homes = (path for found in paths.values() for path in found if self._imports_undeclared(path, name))
+        if min(homes, default="") != self.file.path:
             return
-        possible = candidates(imported.module)
-        if not world.who_has(SOURCE, "declares"):
-            return
-        if any(world.who_has(SOURCE, f"{kind}:{c}") for c in possible for kind in ("lock", "project")):
-            return
-        name = possible[0] if is_known(imported.module) else possible[-1]
-        key = next((module for module in import_names(name) if _is_prefix(module, imported.module)), top)
-        paths = tuple(world.who_has(SOURCE, f"imports:{key}"))
-        if next((path for path in paths if self._imports_itself(path, key)), None) != self.file.path:
-            return
-        groundings = [view.ground(entry.span, _role(entry)) for entry, view in self._users(key, paths)]
-        groundings.append(self.file.ground(imported.span, "import"))
-        spelled = _spelling(key, imported)
-        body: dict[str, Any] = {"distribution": name, "status": "used_undeclared", "imported_as": [spelled]}
-        known = is_known(imported.module)
-        perhaps = [] if known else self._perhaps_declared(top)
+        own = [(m, entry, self.file) for m in modules for entry in entries if _is_prefix(m, entry.module)]
+        users = [
+            (module, entry, view)
+            for module, found in paths.items()
+            for entry, view in self._users(module, found)
+            if self._undeclared(entry.module) == name  # `zope.interface` may be declared, `zope.event` not
+        ]
+        imports = _unique([_spelling(module, entry) for module, entry, _ in (*users, *own)])
+        groundings = _unique([view.ground(entry.span, _role(entry)) for _, entry, view in users])
+        groundings = groundings[:_SHOWN_IMPORTS]
+        groundings += [self.file.ground(entry.span, "import") for entry in entries]
+        body: dict[str, Any] = {"distribution": name, "status": "used_undeclared", "imported_as": imports}
+        known = any(is_known(module) for module in imports)
+        tops = [] if known else _unique([module.partition(".")[0] for module in imports])
+        perhaps = _unique([other for top in tops for other in self._perhaps_declared(top)])
         if perhaps:
             body["note"] = (
                 f"may be what {', '.join(perhaps)} provides: the name of one is part of the other's"
             )
         elif not known:
             body["note"] = "the distribution's name is taken to be the module's"
-        yield _draft(name, body, groundings, 90 if known else (50 if perhaps else 70), [spelled])
+        yield _draft(name, body, groundings, 90 if known else (50 if perhaps else 70), imports)
 
-    def _imports_itself(self, path: str, module: str) -> bool:
+    def _imports_undeclared(self, path: str, name: str) -> bool:
         row = self._row(path)
         entries = row[0].imported if row is not None else ()
-        return any(not entry.named and _is_prefix(module, entry.module) for entry in entries)
+        return any(not entry.named and self._undeclared(entry.module) == name for entry in entries)
 
     def _perhaps_declared(self, module: str) -> list[str]:
         """Declared distributions that have the module's name as a part of their own."""
