@@ -29,6 +29,8 @@ Protection = Literal["namespaces", "seccomp"]
 _MIB = 1 << 20
 _KEPT_OUTPUT = 8192
 _FATAL_SIGNAL = 128
+_DYING_SECONDS = 2.0
+"""How long to wait for killed processes to be gone: where nobody collects orphans they stay as zombies."""
 
 _IMPORT_ROOT = str(Path(__file__).parents[2])
 _ENTER_JAIL = (
@@ -238,6 +240,21 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         except ProcessLookupError:
             process.kill()
     process.wait()
+    # Only the outermost process is ours to wait for; those inside die on their own, a moment later.
+    deadline = time.monotonic() + _DYING_SECONDS
+    while _has_members(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def _has_members(group: int) -> bool:
+    """Whether a process group has any process left, be it one that nobody has collected yet."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # its number is somebody else's by now
+        return False
+    return True
 
 
 def _documents(answer: bytes) -> list[dict[str, Any]]:
