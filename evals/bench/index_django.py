@@ -47,7 +47,6 @@ def fetch(into: Path) -> Path:
             "--no-deps",
             "--no-binary",
             ":all:",
-            "--no-build-isolation",
             f"django=={VERSION}",
             "-d",
             str(into),
