@@ -28,8 +28,11 @@ from mcp.server.mcpserver.exceptions import ToolError
 from evals.bench.copies import multiply
 from evals.bench.index_django import fetch
 from evals.bench.servers import BenchParts, bench_parts
+from kb.embed.embedding import embed_snapshots
 from kb.mcp.calls import Calls
 from kb.mcp.rendering import Renderer
+from kb.mcp.serving import settle
+from kb.providers import open_provider
 from kb.providers.tokens import token_counter
 from kb.retrieve import answering, diff, history, knowledge, listing, overview, provenance, source, verify
 from kb.retrieve import dependents as dependents_of
@@ -37,8 +40,8 @@ from kb.retrieve.library import Library
 from kb.retrieve.listing import ListFilter, list_units
 from kb.snapshot.index import index_repository
 from kb.snapshot.requests import IndexRequest
+from kb.store.catalog import snapshot_by_id
 from kb.store.database import ReaderPool
-from kb.store.search import index as search_index
 
 QUESTIONS = 60
 BUDGET = 6000
@@ -66,17 +69,18 @@ def repository(sources: Path, folder: Path) -> Path:
 
 
 def prepared(parts: BenchParts, repo: Path, copies: int) -> tuple[str, str]:
-    """Indexes both commits, copies what was found, and puts them into the search index."""
+    """Indexes both commits, copies what was found, puts it into the search index and embeds it."""
     shas = [
         index_repository(parts, IndexRequest(repo=str(repo), commitish=commitish, jobs=2)).sha
         for commitish in ("HEAD~1", "HEAD")
     ]
     if copies:
         _, shas = multiply(parts, repo, "django", copies)
-    with parts.database.writer() as connection:
-        connection.autocommit = True
-        for (lineage,) in connection.execute("SELECT lineage_id FROM lineage").fetchall():
-            search_index.catch_up(connection, lineage)
+    with parts.database.reader() as connection:
+        tip = snapshot_by_id(
+            connection, connection.execute("SELECT max(snapshot_id) FROM snapshot").fetchone()[0]
+        )
+    embed_snapshots(parts, [tip], open_provider("static"), None, lambda *_: None)
     with parts.database.owner() as connection:
         connection.autocommit = True
         connection.execute("VACUUM (ANALYZE)")
@@ -164,6 +168,7 @@ def measure(parts: BenchParts, shas: tuple[str, str]) -> dict[str, dict[str, flo
     seconds: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
     calls = Calls(Library(parts, pool, parts.home), Renderer(token_counter()))
+    settle()
     asked = list(questions(parts, shas))
     random.Random(7).shuffle(asked)
     try:

@@ -1,5 +1,7 @@
 """The endpoint adapter: batches, limits, retries, prefixes, and a key that stays secret."""
 
+import time
+
 import pytest
 
 from kb.providers.openai import EndpointError, OpenAIProvider
@@ -49,6 +51,24 @@ def test_a_question_is_given_up_sooner_than_documents():
     with Endpoint(faults=[(503, {})] * 3) as endpoint, pytest.raises(EndpointError, match="after 2 attempts"):
         provider_at(endpoint, pauses=pauses).embed_query("hello")
     assert len(pauses) == 1
+
+
+def test_an_endpoint_that_left_a_question_unanswered_is_left_alone_for_a_while(monkeypatch):
+    def unanswered(said):
+        with pytest.raises(EndpointError, match=said):
+            provider.embed_query("order")
+
+    with Endpoint(faults=[(503, {})] * 4) as endpoint:
+        provider = provider_at(endpoint)
+        unanswered("HTTP 503$")
+        unanswered(r"HTTP 503 \(a moment ago\)$")
+        assert len(endpoint.authorizations) == 2
+        later = time.monotonic() + 31
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        unanswered("HTTP 503$")
+        unanswered("a moment ago")
+        provider.embed_documents(["order"])  # it is back
+        assert provider.embed_query("order").shape == (16,)
 
 
 def test_a_refusal_is_not_tried_again_and_never_shows_the_key():

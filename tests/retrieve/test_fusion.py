@@ -22,7 +22,7 @@ def test_min_max_keeps_magnitudes():
 
 
 def test_convex_weighs_the_legs():
-    assert convex({1: 1.0, 2: 0.5}, {2: 1.0}, lambda _: 0.25) == {1: 0.75, 2: 0.625}
+    assert convex({1: 1.0, 2: 0.5}, {2: 1.0}, {1: 0.25, 2: 0.25}) == {1: 0.75, 2: 0.625}
 
 
 def test_reciprocal_rank_forgets_magnitudes():
@@ -63,9 +63,9 @@ def test_a_query_that_names_a_definition_or_its_file(query, key, path, expected)
 
 
 def test_the_own_name_of_a_definition():
-    assert own_name(document("symbol:shop.orders.Order.total~2", "shop/orders.py")) == "total"
-    assert own_name(document("module:shop.orders", "shop/orders.py")) == ""
-    assert own_name(document("api:GET /orders", "shop/orders.py")) == ""
+    assert own_name(*("symbol:shop.orders.Order.total~2", "shop/orders.py")) == "total"
+    assert own_name(*("module:shop.orders", "shop/orders.py")) == ""
+    assert own_name(*("api:GET /orders", "shop/orders.py")) == ""
 
 
 @pytest.mark.parametrize(

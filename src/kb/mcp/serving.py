@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -20,7 +21,9 @@ from kb.store.database import ReaderPool
 def run_stdio(app: App, answers: Answers) -> None:
     """Serves one client over stdin and stdout."""
     with _pool(app) as pool:
-        serve_stdio(build_server(_library(app, pool), answers=answers))
+        server = build_server(_library(app, pool), answers=answers)
+        settle()
+        serve_stdio(server)
 
 
 def run_http(
@@ -50,7 +53,15 @@ def run_http(
         readiness = Readiness(probe)
         server = build_server(_library(app, pool), answers=answers, observer=metrics.call)
         rules = rules_for(address, token, hosts, per_minute)
+        settle()
         serve_http(http_application(server, rules, metrics, readiness), address, readiness, announce)
+
+
+def settle() -> None:
+    """What is loaded now stays, so no garbage collection looks at it again: a full one took 80 ms, in the middle of
+    every fiftieth search."""
+    gc.collect()
+    gc.freeze()
 
 
 def _library(app: App, pool: ReaderPool) -> Library:

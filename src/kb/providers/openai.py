@@ -40,8 +40,16 @@ _QUESTION = _Patience(2, 5)
 """Somebody waits for the answer to a question."""
 
 
+_GIVEN_UP_SECONDS = 30.0
+"""For so long nobody waits for an endpoint that a question was not answered by."""
+
+
 class EndpointError(KbError):
     """The embeddings endpoint cannot be reached, refused the request, or answered nonsense."""
+
+
+class UnansweredError(EndpointError):
+    """The endpoint did not answer at all."""
 
 
 class OpenAIProvider:
@@ -62,13 +70,15 @@ class OpenAIProvider:
         self._pause = pause
         self._prefixes = prefixes_for(model)
         self._dimensions: int | None = None
+        self._given_up: tuple[float, UnansweredError] | None = None
+        """Until when no question is asked, and why."""
         self.model_id = f"openai:{model}"
 
     @property
     def dimensions(self) -> int:
         """Length of the vectors; asks the endpoint where nothing was embedded yet."""
         if self._dimensions is None:
-            self._request(["dimensions"], _QUESTION)
+            self._ask("dimensions")
         assert self._dimensions is not None
         return self._dimensions
 
@@ -89,18 +99,28 @@ class OpenAIProvider:
         return unit(vectors)
 
     def embed_query(self, text: str) -> Vectors:
-        """The question with the model's prefix; an endpoint that does not answer soon is given up.
+        """The question with the model's prefix; an endpoint that does not answer soon is given up for a while.
 
         Raises:
-            EndpointError: it did not answer, or refused.
+            EndpointError: it did not answer, now or a moment ago, or refused.
         """
-        asked = (self._prefixes.query + text)[:_CHARACTERS_PER_TEXT]
-        vector: Vectors = unit(self._request([asked], _QUESTION))[0]
+        vector: Vectors = unit(self._ask((self._prefixes.query + text)[:_CHARACTERS_PER_TEXT]))[0]
         return vector
+
+    def _ask(self, text: str) -> Vectors:
+        if self._given_up is not None and time.monotonic() < self._given_up[0]:
+            said = self._given_up[1]
+            raise UnansweredError(f"{said.message} (a moment ago)", hint=said.hint)
+        try:
+            return self._request([text], _QUESTION)
+        except UnansweredError as error:
+            self._given_up = (time.monotonic() + _GIVEN_UP_SECONDS, error)
+            raise
 
     def _request(self, texts: list[str], patience: _Patience) -> Vectors:
         body = json.dumps({"model": self._model, "input": texts, "encoding_format": "float"}).encode()
         vectors = self._vectors(self._post(body, patience), len(texts))
+        self._given_up = None
         if self._dimensions is None:
             self._dimensions = vectors.shape[1]
         if vectors.shape[1] != self._dimensions:
@@ -132,7 +152,7 @@ class OpenAIProvider:
                 # The jitter keeps several processes from coming back together.
                 growing = 0.5 * 2**attempt * (1 + random.random() / 4)  # noqa: S311
                 self._pause(min(max(wait, growing), _LONGEST_WAIT))
-        raise EndpointError(
+        raise UnansweredError(
             f"{self._endpoint} did not answer after {patience.attempts} attempts: {problem}",
             hint="is the server running, and KB_EMBED_URL right? What was embedded is kept: run it again",
         )

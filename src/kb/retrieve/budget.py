@@ -14,8 +14,8 @@ DEFAULT_BUDGET = 6000
 LEAST_BUDGET = 1000
 MOST_BUDGET = 50_000
 
-_AHEAD = 8
-"""Items that are read from the database at a time."""
+_AHEAD = 10
+"""Items that are read from the database at a time: what a search is asked for, mostly."""
 _FIRST = 8
 """How much of a text or list is tried first where not all of it fits."""
 _NEAR = 32

@@ -103,7 +103,7 @@ class Opened:
         # A search index that is made anew numbers its documents anew.
         made = reading.index_id(self.connection, self.snapshot.lineage_id)
         try:
-            return self.kept(("search view", made), view, lambda found: found.members.nbytes // 100)
+            return self.kept(("search view", made), view, lambda found: found.weight)
         except _NotIndexedYetError:
             return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 Source = Literal["code", "document", "chat"]
+SOURCES: tuple[Source, ...] = ("code", "document", "chat")
 
 _MODELS: dict[str, dict[Source, float]] = {
     "static:wordllama-l2-supercat-256": {"document": 0.15, "chat": 0.15, "code": 0.2},

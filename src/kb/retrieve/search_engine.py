@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kb.retrieve.search_calibration import dense_share, source_of
-from kb.retrieve.search_evidence import Mentions, coherence
-from kb.retrieve.search_fusion import (
-    capped,
-    convex,
-    diversified,
-    min_max,
-    ranked,
-    reciprocal_rank,
-)
+from kb.retrieve.search_calibration import SOURCES, dense_share, source_of
+from kb.retrieve.search_fusion import capped, diversified, ranked
 from kb.retrieve.search_legs import Filter, Legs, Question
-from kb.retrieve.search_priors import PathPriors
-from kb.retrieve.search_request import Hit, Parts, Ranking, SearchOptions
+from kb.retrieve.search_request import Hit, Ranking, SearchOptions
+from kb.retrieve.search_weighing import Weighed
 from kb.store.search.reading import Document
 
 DEPTH = 200
@@ -44,18 +36,21 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
     with legs.steered():
         lexical, dense, exact = _both(legs, question, allowed, mode, depth)
         documents = {one.doc: one for one in legs.documents(sorted({*lexical, *dense}))}
-    parts = _parts(legs, lexical, dense, documents, options)
-    scores = _fused(mode, options, lexical, dense, parts)
-    _weigh(text, options, documents, scores, parts)
-    order = ranked(scores)
+    weighed = Weighed(documents, lexical, dense, _shares(legs, documents, mode, options))
+    weighed.weigh(text, options.path, by_rank=mode == "hybrid" and options.fusion == "rrf")
+    order = ranked(weighed.scores)
+    related: dict[int, str] = {}
     if options.expand:
-        order = _expanded(legs, order, allowed, documents, parts)
+        order, related = _expanded(legs, order, allowed, documents)
     order = _chosen(legs, order, documents, options)
+    terms: Mapping[int, dict[str, float]] = {}
     if options.explain and mode != "dense":
-        for doc, terms in legs.contributions(question, [doc for doc, _ in order]).items():
-            parts[doc].terms = terms
+        terms = legs.contributions(question, [doc for doc, _ in order])
     return Ranking(
-        hits=[Hit(documents[doc], score, parts[doc]) for doc, score in order],
+        hits=[
+            Hit(documents[doc], score, weighed.parts(doc, related.get(doc), terms.get(doc)))
+            for doc, score in order
+        ],
         mode=mode,
         matched=allowed.count,
         exact=exact,
@@ -89,81 +84,22 @@ def _both(
     return lexical, dense, exact
 
 
-def _parts(
-    legs: Legs,
-    lexical: Mapping[int, float],
-    dense: Mapping[int, float],
-    documents: Mapping[int, Document],
-    options: SearchOptions,
-) -> dict[int, Parts]:
-    lexical_scaled = min_max(lexical, floor=0.0)
-    dense_scaled = min_max(dense)
-    shares: dict[str, float] = {}
-    parts = {}
-    for doc, document in documents.items():
-        share = options.dense_share
-        if share is None and legs.model is not None:
-            share = shares.get(document.path)
-            if share is None:
-                share = shares[document.path] = dense_share(legs.model.model_id, source_of(document.path))
-        parts[doc] = Parts(
-            lexical=lexical.get(doc),
-            dense=dense.get(doc),
-            lexical_scaled=lexical_scaled.get(doc, 0.0),
-            dense_scaled=dense_scaled.get(doc, 0.0),
-            dense_share=share or 0.0,
-        )
-    return parts
-
-
-def _fused(
-    mode: str,
-    options: SearchOptions,
-    lexical: Mapping[int, float],
-    dense: Mapping[int, float],
-    parts: Mapping[int, Parts],
+def _shares(
+    legs: Legs, documents: Mapping[int, Document], mode: str, options: SearchOptions
 ) -> dict[int, float]:
-    if mode == "hybrid" and options.fusion == "rrf":
-        return reciprocal_rank(lexical, dense)
-    fixed = {"lexical": 0.0, "dense": 1.0}.get(mode)
-    if fixed is not None:
-        for one in parts.values():
-            one.dense_share = fixed
-    return convex(
-        {doc: one.lexical_scaled for doc, one in parts.items()},
-        {doc: one.dense_scaled for doc, one in parts.items()},
-        lambda doc: parts[doc].dense_share,
-    )
-
-
-def _weigh(
-    text: str,
-    options: SearchOptions,
-    documents: Mapping[int, Document],
-    scores: dict[int, float],
-    parts: Mapping[int, Parts],
-) -> None:
-    """Adds to the fused scores what names, places and the rest of the file say."""
-    mentions = Mentions(text)
-    priors = PathPriors(text, options.path)
-    for doc, document in documents.items():
-        part = parts[doc]
-        part.evidence = mentions.evidence(document)
-        part.prior = priors.of(document.path)
-        scores[doc] = (scores[doc] + part.evidence) * part.prior
-    for doc, added in coherence(list(documents.values()), scores).items():
-        parts[doc].coherence = added
-        scores[doc] += added
+    """How much the dense leg counts for each document."""
+    fixed = {"lexical": 0.0, "dense": 1.0}.get(mode, options.dense_share)
+    if fixed is not None or legs.model is None:
+        return dict.fromkeys(documents, fixed or 0.0)
+    by_source = {source: dense_share(legs.model.model_id, source) for source in SOURCES}
+    return {doc: by_source[source_of(document.path)] for doc, document in documents.items()}
 
 
 def _expanded(
-    legs: Legs,
-    order: Sequence[tuple[int, float]],
-    allowed: Filter,
-    documents: dict[int, Document],
-    parts: dict[int, Parts],
-) -> list[tuple[int, float]]:
-    """The order with neighbours of the best hits, which inherit half of the score they were found by."""
+    legs: Legs, order: Sequence[tuple[int, float]], allowed: Filter, documents: dict[int, Document]
+) -> tuple[list[tuple[int, float]], dict[int, str]]:
+    """The order with neighbours of the best hits, which inherit half of the score they were found by; and how
+    each of those is related."""
     seeds = dict(order[:_SEEDS])
     scores = dict(order)
     permitted = set(allowed.numbers()) if allowed.narrow else None
@@ -173,10 +109,12 @@ def _expanded(
         if (permitted is None or target in permitted) and inherited > scores.get(target, 0.0):
             found[target] = max(found.get(target, (0.0, 0, "")), (inherited, source, relation))
     documents.update({one.doc: one for one in legs.documents([doc for doc in found if doc not in documents])})
-    for target, (inherited, source, relation) in found.items():
-        scores[target] = inherited
-        parts.setdefault(target, Parts()).related = f"{relation} of {documents[source].logical_key}"
-    return ranked(scores)
+    scores.update({target: inherited for target, (inherited, _, _) in found.items()})
+    related = {
+        target: f"{relation} of {documents[source].logical_key}"
+        for target, (_, source, relation) in found.items()
+    }
+    return ranked(scores), related
 
 
 def _chosen(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from kb.store.search.reading import Document
@@ -47,7 +47,7 @@ class Mentions:
         of_file = self._files.get(document.path)
         if of_file is None:
             of_file = self._files[document.path] = self._of_file(document.path)
-        return self._of_name(own_name(document)) + of_file
+        return self._of_name(own_name(document.logical_key, document.path)) + of_file
 
     def _of_name(self, name: str) -> float:
         if len(name) < _SHORTEST or name not in self._words:
@@ -56,23 +56,30 @@ class Mentions:
         return NAMED if sure else NAMED_PLAIN
 
     def _of_file(self, path: str) -> float:
-        stem = file_stem(path)
-        named = FILE_NAMED if stem.lower() in self._lower else 0.0
-        module = path.removeprefix("src/").rpartition(".")[0].replace("/", ".")
-        mentioned = path.removeprefix("src/") in self._text or ("." in module and module in self._text)
+        stem, shown, module = _file_names(path)
+        named = FILE_NAMED if stem in self._lower else 0.0
+        mentioned = shown in self._text or (module != "" and module in self._text)
         return named + (FILE_MENTIONED if mentioned else 0.0)
 
 
-def own_name(document: Document) -> str:
+@lru_cache(maxsize=1 << 16)
+def _file_names(path: str) -> tuple[str, str, str]:
+    """What a file is called in a question: its stem in lower case, its path, its dotted module ("" without dots)."""
+    shown = path.removeprefix("src/")
+    module = shown.rpartition(".")[0].replace("/", ".")
+    return file_stem(path).lower(), shown, module if "." in module else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def own_name(logical_key: str, path: str) -> str:
     """The last part of a definition's dotted key; empty for what is no definition (modules, prose...)."""
-    name = document.logical_key.partition(":")[2].partition("~")[0]
+    name = logical_key.partition(":")[2].partition("~")[0]
     if "." not in name or _NO_NAME.search(name):
         return ""
     last = name.rpartition(".")[2]
-    return "" if last == file_stem(document.path) else last
+    return "" if last == file_stem(path) else last
 
 
-@lru_cache(maxsize=4096)
 def file_stem(path: str) -> str:
     """The file's name without its suffix; for a package's `__init__` the package's."""
     folder, _, name = path.rpartition("/")
@@ -80,23 +87,25 @@ def file_stem(path: str) -> str:
     return folder.rpartition("/")[2] if stem == "__init__" else stem
 
 
-def coherence(documents: Sequence[Document], scores: Mapping[int, float]) -> dict[int, float]:
+def coherence(documents: Mapping[int, Document], scores: Mapping[int, float]) -> dict[int, float]:
     """What the other units of its file add to each document: a fifth of each of the five next best.
 
     A definition that is there in several forms (symbol, source) counts once.
     """
     files: dict[str, dict[str, float]] = defaultdict(dict)
-    for document in documents:
-        names = files[document.path]
-        name = document.logical_key.partition(":")[2]
-        names[name] = max(names.get(name, 0.0), scores[document.doc])
+    names = {doc: document.logical_key.partition(":")[2] for doc, document in documents.items()}
+    for doc, document in documents.items():
+        held = files[document.path]
+        name = names[doc]
+        held[name] = max(held.get(name, 0.0), scores[doc])
     best = {
-        path: sorted(names.items(), key=lambda item: -item[1])[: _COHERENT + 1]
-        for path, names in files.items()
+        path: sorted(held.items(), key=lambda item: -item[1])[: _COHERENT + 1]
+        for path, held in files.items()
+        if len(held) > 1
     }
-    added: dict[int, float] = {}
-    for document in documents:
-        own = document.logical_key.partition(":")[2]
-        others = [score for name, score in best[document.path] if name != own]
-        added[document.doc] = COHERENCE * sum(others[:_COHERENT])
+    added = dict.fromkeys(documents, 0.0)
+    for doc, document in documents.items():
+        if document.path in best:
+            others = [score for name, score in best[document.path] if name != names[doc]]
+            added[doc] = COHERENCE * sum(others[:_COHERENT])
     return added

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +22,12 @@ def min_max(scores: Mapping[int, float], floor: float | None = None) -> dict[int
 
 
 def convex(
-    lexical: Mapping[int, float], dense: Mapping[int, float], share: Callable[[int], float]
+    lexical: Mapping[int, float], dense: Mapping[int, float], shares: Mapping[int, float]
 ) -> dict[int, float]:
-    """(1 - share) * lexical + share * dense for every document of either; an absent score is 0."""
+    """(1 - share) * lexical + share * dense for every document that has a share; an absent score is 0."""
     return {
-        doc: (1 - share(doc)) * lexical.get(doc, 0.0) + share(doc) * dense.get(doc, 0.0)
-        for doc in {**lexical, **dense}
+        doc: (1 - share) * lexical.get(doc, 0.0) + share * dense.get(doc, 0.0)
+        for doc, share in shares.items()
     }
 
 

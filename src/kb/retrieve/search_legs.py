@@ -73,7 +73,8 @@ class Legs:
         self.view = view
         self.model = model
         self._provider = provider
-        self._indexed = model is not None and vectors.has_index(connection, model)
+        large = view.present >= vectors.INDEX_FROM
+        self._indexed = large and model is not None and vectors.has_index(connection, model)
 
     def steered(self) -> AbstractContextManager[None]:
         """For the statements of one search: planned as they should be, all of one state of the database."""
@@ -139,7 +140,7 @@ class Legs:
         """The nearest documents by cosine; exact where the filter is narrow or the snapshot small."""
         if question.vector is None or self.model is None:
             return []
-        if not allowed.narrow and self._indexed and self.view.present >= vectors.INDEX_FROM:
+        if not allowed.narrow and self._indexed:
             found = vectors.nearest(
                 self._connection, self.view, self.model, question.vector, members=allowed.bits, limit=limit
             )

@@ -7,6 +7,8 @@ translations of it and histories of changes repeat the code's words without bein
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from operator import and_
 from typing import NamedTuple
 
 from kb.retrieve.search_calibration import source_of
@@ -70,27 +72,19 @@ class PathPriors:
         asked = f"{path_filter or ''}/"
         # The subject of a long text (an issue, a commit's message); what follows mentions everything.
         query = query.strip().partition("\n")[0]
-        self._repeating = [
-            kind.paths for kind in _KINDS if not (kind.asked.search(query) or kind.paths.search(asked))
-        ]
-        self._code = not (_ABOUT_PROSE.search(query) or source_of(path_filter or "") == "document")
-        self._translated = query.isascii() and not _TRANSLATED.search(asked)
-        self._known: dict[str, float] = {}
+        repeating = [not (kind.asked.search(query) or kind.paths.search(asked)) for kind in _KINDS]
+        code = not (_ABOUT_PROSE.search(query) or source_of(path_filter or "") == "document")
+        translated = query.isascii() and not _TRANSLATED.search(asked)
+        self._counted = (*repeating, code, translated)
+        """Which of the ways to repeat count for this question, as `_ways` has them."""
 
     def of(self, path: str) -> float:
         """1, or less for a file of a kind that the question does not ask for."""
-        known = self._known.get(path)
-        if known is None:
-            known = self._known[path] = self._of(path)
-        return known
+        return float(REPEATING ** sum(map(and_, self._counted, _ways(path))))
 
-    def _of(self, path: str) -> float:
-        prior = 1.0
-        for paths in self._repeating:
-            if paths.search(path):
-                prior *= REPEATING
-        if self._code and source_of(path) == "document":
-            prior *= REPEATING
-        if self._translated and _TRANSLATED.search(path):
-            prior *= REPEATING
-        return prior
+
+@lru_cache(maxsize=1 << 16)
+def _ways(path: str) -> tuple[bool, ...]:
+    """In which ways a file repeats what stands elsewhere: those of `_KINDS`, as prose, as a translation."""
+    kinds = [kind.paths.search(path) is not None for kind in _KINDS]
+    return (*kinds, source_of(path) == "document", _TRANSLATED.search(path) is not None)

@@ -20,6 +20,21 @@ Made = TypeVar("Made")
 
 _MOST_KEPT = 64
 """Filters that are remembered with a view: at a million documents each takes an eighth of a megabyte."""
+_MOST_DOCUMENTS = 20_000
+"""Documents that are remembered with a view: some 10 MB."""
+
+
+class Document(NamedTuple):
+    """A document with the artifact it was made of."""
+
+    doc: int
+    artifact_pk: int
+    artifact_id: bytes
+    kind: str
+    logical_key: str
+    title: str
+    path: str
+    """The file whose link yielded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,13 @@ class SearchView:
     kinds: tuple[str, ...]
     members: Bits
     _made: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    documents: dict[int, Document] = field(default_factory=dict, compare=False, repr=False)
+    """Documents that have been read, by their numbers."""
+
+    @property
+    def weight(self) -> int:
+        """What it takes to keep it, in entries of a list of some 150 bytes."""
+        return self.members.nbytes // 100 + 3 * _MOST_DOCUMENTS
 
     def kept(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` yields, made once: it belongs to the snapshot and never changes either."""
@@ -51,19 +73,6 @@ class SearchView:
     def average_length(self) -> float:
         """Mean length of the snapshot's documents in terms."""
         return max(self.total_length / self.present, 1.0) if self.present else 1.0
-
-
-class Document(NamedTuple):
-    """A document with the artifact it was made of."""
-
-    doc: int
-    artifact_pk: int
-    artifact_id: bytes
-    kind: str
-    logical_key: str
-    title: str
-    path: str
-    """The file whose link yielded it."""
 
 
 def index_id(connection: psycopg.Connection[Any], lineage_id: int) -> int | None:
@@ -134,22 +143,37 @@ def documents(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
 ) -> list[Document]:
     """The named documents, in the order given."""
+    kept = ((number, view.documents.get(number)) for number in numbers)  # others may clear it meanwhile
+    found = {number: document for number, document in kept if document is not None}
+    missing = [number for number in numbers if number not in found]
+    if missing:
+        read = _documents(connection, view, missing)
+        if len(view.documents) + len(read) > _MOST_DOCUMENTS:
+            view.documents.clear()
+        view.documents.update(read)
+        found.update(read)
+    return [found[number] for number in numbers if number in found]
+
+
+def _documents(
+    connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
+) -> dict[int, Document]:
     with steered(connection, view.present):
         rows = connection.execute(
             """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, h.path
-               FROM unnest(%(docs)s::int4[]) WITH ORDINALITY AS w (doc, at)
+               FROM unnest(%(docs)s::int4[]) AS w (doc)
                JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
                JOIN artifact a USING (artifact_pk)
                CROSS JOIN LATERAL (
                    SELECT min(p.path) AS path FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
                    WHERE e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
                      AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s) h
-               WHERE h.path IS NOT NULL ORDER BY w.at""",
+               WHERE h.path IS NOT NULL""",
             {"docs": integers(numbers), "lineage": view.lineage_id, "ordinal": view.ordinal},
             prepare=True,
             binary=True,
         ).fetchall()
-    return [Document(*row) for row in rows]
+    return {row[0]: Document(*row) for row in rows}
 
 
 def text_numbers(
