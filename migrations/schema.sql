@@ -93,7 +93,7 @@ BEGIN
     SELECT dimensions INTO STRICT dims FROM public.embedding_model WHERE model_pk = model;
     EXECUTE format(
         'CREATE INDEX IF NOT EXISTS artifact_embedding_hnsw_%s ON public.artifact_embedding '
-        'USING hnsw ((embedding::halfvec(%s)) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) '
+        'USING hnsw ((embedding::halfvec(%s)) halfvec_ip_ops) WITH (m = 24, ef_construction = 128) '
         'WHERE model_pk = %s', model, dims, model);
 END
 $$;

@@ -54,6 +54,26 @@ def test_the_revisions_go_down_to_nothing_and_up_to_the_same_schema(database: Da
     assert schema_dump.dump(database) == before
 
 
+def test_an_index_of_vectors_that_is_there_gets_the_graph_of_its_revision(database: Database) -> None:
+    def graph() -> list[str]:
+        with database.owner() as connection:
+            row = connection.execute(
+                "SELECT reloptions FROM pg_class WHERE relname LIKE 'artifact\\_embedding\\_hnsw\\_%'"
+            ).fetchone()
+        assert row is not None
+        return list(row[0])
+
+    with database.owner() as connection:
+        schema.downgrade(connection, "0008")
+    with database.owner() as connection:
+        connection.execute("INSERT INTO embedding_model (model_id, dimensions) VALUES ('static:m', 3)")
+        connection.execute("SELECT ensure_vector_index(model_pk) FROM embedding_model")
+    assert graph() == ["m=16", "ef_construction=64"]
+
+    assert database.migrate().relation is Relation.CURRENT
+    assert graph() == ["m=24", "ef_construction=128"]
+
+
 def test_the_revisions_form_one_line_and_their_files_are_named_by_it() -> None:
     config = Config()
     config.set_main_option("script_location", str(ROOT / "migrations"))

@@ -10,9 +10,9 @@ from weakref import WeakSet
 import psycopg
 from psycopg.pq import TransactionStatus
 
-_BREADTHS = ((250_000, 400), (1 << 40, 800))
-"""Documents up to which a scan of the vector index is so broad: what keeps recall@10 at .95
-(docs/measurements/search.md)."""
+_BREADTHS = ((100_000, 300), (1 << 40, 200))
+"""Documents up to which a scan of the vector index is so broad: what keeps recall@10 above .95, and with which one
+scan finds all candidates of a search (docs/measurements/search.md)."""
 
 # Every statement knows which rows it wants, by key or by the order of an index; nothing tells the planner
 # how many they are. The vector scan goes on until enough of what it finds passes the filter.

@@ -24,8 +24,8 @@ INDEX_FROM = 20_000
 
 
 _VECTOR_BYTES = 2
-_NODE_BYTES = 900
-"""What a vector takes beside its values while its graph is built, with 16 neighbours."""
+_NODE_BYTES = 1300
+"""What a vector takes beside its values while its graph is built, with 24 neighbours."""
 _MOST_MEMORY = 2048
 """Megabytes. A graph that does not fit is built five times as slowly (DESIGN 8)."""
 
