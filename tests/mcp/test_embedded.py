@@ -92,6 +92,24 @@ def test_a_snapshot_that_is_embedded_while_the_server_runs_is_asked_by_meaning_f
     assert asked.answer("search_knowledge", query="order total")["mode"] == "hybrid"
 
 
+def test_a_page_of_another_order_is_refused(sealed):
+    asked = Asked(build_server(Library(sealed.parts, cwd=sealed.parts.home)))
+    question = {"query": "order total", "k": 30, "token_budget": 1000}
+    first = asked.answer("search_knowledge", **question)
+    assert first["mode"] == "lexical"
+    second = asked.answer("search_knowledge", **question, cursor=first["next_cursor"])
+
+    embed(sealed, open_provider("static"), None)
+
+    for page in (first, second):
+        error = asked.error("search_knowledge", **question, cursor=page["next_cursor"])
+        assert "another order" in error
+        assert "hybrid" in error
+        assert "without a cursor" in error
+    again = asked.answer("search_knowledge", **question)
+    assert asked.answer("search_knowledge", **question, cursor=again["next_cursor"])["mode"] == "hybrid"
+
+
 def test_a_model_in_a_folder_is_found_again(sealed):
     if not MINILM.is_dir():
         pytest.skip("the folder shared/models is absent beside the project")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kb.errors import DatabaseError, IntegrityError, KbError, NotFoundError, UsageError
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.budget import shorten_unit
+from kb.retrieve.cursors import decode_cursor
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
 from kb.retrieve.search import choose_model
@@ -63,7 +64,8 @@ def search_knowledge(
     """The best units for a query; lexical where the snapshot is not embedded, and says so.
 
     Raises:
-        UsageError: the query is empty or too long.
+        UsageError: the query is empty or too long; or the cursor is none, of another question, or of an order that
+            is no more, since the model can be asked again or cannot any more.
         NotFoundError: the snapshot is not in the search index yet; the hint has the command.
     """
     if not query.strip():
@@ -73,14 +75,19 @@ def search_knowledge(
     question = ("search", query, k, tuple(sorted(kinds)), path)
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
         options = SearchOptions(k=k, kinds=tuple(kinds), path=path)
-        ranking, notes = _ranked(library, opened, query, options, question)
-        return _page(opened, ranking, notes, start, digest, paging)
+        ranking, notes, by = _ranked(library, opened, query, options, question)
+        if paging.cursor is not None and decode_cursor(paging.cursor, digest).order != by:
+            raise UsageError(
+                f"the hits are in another order than on the page before: it is {ranking.mode} now",
+                hint="ask again without a cursor",
+            )
+        return _page(opened, ranking, notes, start, digest, by, paging)
 
 
 def _ranked(
     library: Library, opened: Opened, query: str, options: SearchOptions, question: tuple[object, ...]
-) -> tuple[Ranking, list[str]]:
-    """The ranking, and what is to be said about how it was made.
+) -> tuple[Ranking, list[str], str]:
+    """The ranking, what is to be said about how it was made, and which model made it: no other one has its order.
 
     By words alone where the snapshot's model cannot be asked: an endpoint that is down leaves an answer.
     """
@@ -93,7 +100,7 @@ def _ranked(
         if model is not None:
             legs = Legs(opened.connection, view, model, provider)
             key = (*question, model.model_pk)
-            return opened.kept(key, lambda: rank(legs, query, options), _weight), []
+            return opened.kept(key, lambda: rank(legs, query, options), _weight), [], str(model.model_pk)
         notes = [f"lexical only: {at} is not embedded; run: kb embed --sha {at}"]
     except KbError as error:
         if isinstance(error, (DatabaseError, IntegrityError)):
@@ -103,7 +110,7 @@ def _ranked(
         note = f"lexical only: {at} is embedded with {named}, which cannot be asked: {error}"
         notes = [f"{note} ({error.hint})" if error.hint else note]
     legs = Legs(opened.connection, view)
-    return opened.kept(question, lambda: rank(legs, query, options), _weight), notes
+    return opened.kept(question, lambda: rank(legs, query, options), _weight), notes, "words"
 
 
 def _weight(ranking: Ranking) -> int:
@@ -121,7 +128,7 @@ def _not_in_the_index(opened: Opened) -> NotFoundError:
 
 
 def _page(
-    opened: Opened, ranking: Ranking, said: Sequence[str], start: int, digest: str, paging: Paging
+    opened: Opened, ranking: Ranking, said: Sequence[str], start: int, digest: str, by: str, paging: Paging
 ) -> SearchAnswer:
     source = opened.source()
     hits = ranking.hits
@@ -149,7 +156,7 @@ def _page(
             total=len(hits),
             omitted=len(hits) - after,
             coverage=round(ranking.coverage, 3),
-            next_cursor=cursor_after(opened, digest, after, len(hits)),
+            next_cursor=cursor_after(opened, digest, after, len(hits), by),
             notes=tuple(notes),
         )
 

@@ -19,10 +19,12 @@ class Cursor(NamedTuple):
     snapshot_id: int
     question: str
     offset: int
+    order: str = ""
+    """What the list was put in order with, where that can be one thing or another."""
 
     def encoded(self) -> str:
         """As it is sent; of the same length for every offset below a million."""
-        packed = f"{self.snapshot_id}.{self.offset:06d}.{self.question}"
+        packed = f"{self.snapshot_id}.{self.offset:06d}.{self.question}.{self.order}"
         return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
 
@@ -42,8 +44,8 @@ def decode_cursor(text: str, question: str) -> Cursor:
         packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode(
             "ascii"
         )
-        snapshot_id, offset, digest = packed.split(".")
-        cursor = Cursor(int(snapshot_id), digest, int(offset))
+        snapshot_id, offset, digest, order = packed.split(".")
+        cursor = Cursor(int(snapshot_id), digest, int(offset), order)
     except (binascii.Error, UnicodeDecodeError, ValueError):
         raise UsageError("this is no cursor", hint=_HINT) from None
     if cursor.offset < 0 or not 0 <= cursor.snapshot_id < 1 << 62:

@@ -68,9 +68,9 @@ def opened_page(
         yield opened, place.offset, digest
 
 
-def cursor_after(opened: Opened, digest: str, after: int, total: int) -> str | None:
+def cursor_after(opened: Opened, digest: str, after: int, total: int, order: str = "") -> str | None:
     """The cursor of the page that begins at `after`; None at the end of the list."""
-    return Cursor(opened.snapshot.snapshot_id, digest, after).encoded() if after < total else None
+    return Cursor(opened.snapshot.snapshot_id, digest, after, order).encoded() if after < total else None
 
 
 def units_page(
