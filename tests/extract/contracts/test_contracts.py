@@ -224,6 +224,82 @@ def test_a_serializer_that_a_method_chooses_is_said_to_be_unknown():
     assert found.confidence == 80
 
 
+BY_HAND = {
+    **DJANGO,
+    "site/conf/urls.py": """
+        from django.urls import path, re_path
+        from tickets.views import Posts, Tickets
+        from tickets.serializers import Brief, Closing
+
+        closing = Tickets.as_view({"post": "close", "put": "close_again"})
+        urlpatterns = [
+            path("kept/<int:pk>/", closing),
+            path("given/<int:pk>/", Tickets.as_view({"post": "close"}, serializer_class=Closing)),
+            path("untold/", Tickets.as_view(actions_of("tickets"))),
+            path("posts/", Posts.as_view()),
+            path("one/", Posts.as_view(http_method_names=["get"])),
+            re_path(r"^news/(?P<slug>[-\\w]+)/(?:p(?P<page>\\d+)/)?$", Posts.as_view(http_method_names=["put"])),
+        ]
+    """,
+    "site/tickets/views.py": """
+        from django.utils.decorators import method_decorator
+        from django.views import View
+        from django.views.decorators.http import require_http_methods
+        from rest_framework.decorators import action, permission_classes
+        from rest_framework.permissions import AllowAny, IsAdminUser
+        from rest_framework.viewsets import GenericViewSet
+        from tickets.serializers import Brief, Closing, Full
+
+        class Tickets(GenericViewSet):
+            serializer_class = Full
+            permission_classes = [IsAdminUser]
+
+            @action(detail=True, methods=["post"], serializer_class=Closing, permission_classes=[AllowAny])
+            def close(self, request, pk): ...
+
+            @permission_classes([AllowAny])
+            def close_again(self, request, pk): ...
+
+        @method_decorator([require_http_methods(["POST", "PUT"])], name="dispatch")
+        class Posts(View):
+            def get(self, request): ...
+            def post(self, request): ...
+            def put(self, request): ...
+    """,
+}
+
+
+def test_a_view_made_by_hand_has_what_as_view_is_given_and_nothing_of_action():
+    """As Django REST framework does it: only a router hands what `@action` says on to `as_view`."""
+    found = contracts(BY_HAND)
+    kept, given = found.body("api:POST /kept/{pk}/"), found.body("api:POST /given/{pk}/")
+    assert kept["request_body"]["type"] == "tickets.serializers.Full"
+    assert kept["security"] == [{"scheme": "rest_framework.permissions.IsAdminUser", "scopes": []}]
+    assert kept["action"] == "close"
+    assert found.body("api:PUT /kept/{pk}/")["security"] == kept["security"]
+    assert given["request_body"]["type"] == "tickets.serializers.Closing"
+
+
+def test_a_view_answers_what_its_dispatch_and_its_names_of_methods_let_through():
+    found = contracts(BY_HAND)
+    assert sorted(key for key in found.artifacts("contract") if "posts" in key or "one" in key) == [
+        "api:ANY /one/",
+        "api:POST /posts/",
+        "api:PUT /posts/",
+    ]
+
+
+def test_actions_that_a_run_makes_are_said_to_be_unknown():
+    untold = contracts(BY_HAND).artifacts()["api:ANY /untold/"].draft
+    assert untold.body["unresolved"] == ["the actions that as_view is given"]
+    assert untold.confidence == 80
+
+
+def test_a_group_inside_an_optional_part_of_a_path_is_a_parameter():
+    body = contracts(BY_HAND).body("api:PUT /news/{slug}/(?:p{page}/)?")
+    assert [parameter["name"] for parameter in body["parameters"]] == ["slug", "page"]
+
+
 def test_what_is_included_at_run_time_or_from_another_distribution_is_said():
     found = contracts(
         {

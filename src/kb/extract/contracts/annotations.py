@@ -21,6 +21,7 @@ from kb.extract.expressions import (
 from kb.structure.facts import Assignment, Expr
 
 _DEEP = 12
+_FIELD_CALLS = frozenset("Field field Query Path Header Cookie Body Form File".split())
 _TYPE_FORMS = frozenset({"subscript", "binop", "name", "str"})
 _COLLECTIONS = frozenset(
     "list List set Set frozenset FrozenSet tuple Tuple Sequence Iterable Collection dict Dict Mapping "
@@ -209,6 +210,8 @@ class ModelField:
     annotation: Annotation
     required: bool
     default: Expr | None
+    marker: Expr | None = None
+    """The call that stands in the default's place (`Field(...)`, `Query(...)`)."""
 
 
 def fields_of(linker: Linker, found: Found, depth: int = 0) -> list[ModelField]:
@@ -233,12 +236,12 @@ def _field(linker: Linker, assignment: Assignment, place: Place) -> ModelField |
     annotation = open_annotation(linker, place, assignment.annotation)
     if annotation.type is not None and last(dotted(annotation.type)) == "ClassVar":
         return None
-    alias, default = assignment.name, assignment.value
+    alias, default, called = assignment.name, assignment.value, None
     for marker in [default, *(item for item, _ in annotation.metadata)]:
-        if marker is not None and marker.kind == "call" and last(marker.value) in ("Field", "Query", "field"):
+        if marker is not None and marker.kind == "call" and last(marker.value) in _FIELD_CALLS:
             given = keywords(marker)
             alias = text_of(given.get("validation_alias")) or text_of(given.get("alias")) or alias
             if marker is default:
-                default = argument(marker, "default", 0) or given.get("default_factory")
+                default, called = argument(marker, "default", 0) or given.get("default_factory"), marker
     required = default is None or (default.kind == "const" and default.value == "...")
-    return ModelField(assignment.name, alias, annotation, required, None if required else default)
+    return ModelField(assignment.name, alias, annotation, required, None if required else default, called)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from kb.extract.contracts import drf_views
 from kb.extract.contracts.facts import Site, last_of, names_of, target_keys
-from kb.extract.contracts.handlers import Handler, attach, ground_header, named
+from kb.extract.contracts.handlers import Handler, attach, ground_header, named, view_call
 from kb.extract.contracts.holders import Holder
 from kb.extract.contracts.linker import Linker
 from kb.extract.contracts.place import APPROXIMATE, Found, Place, Text, worst
@@ -19,7 +19,7 @@ from kb.extract.contracts.route import Route
 from kb.extract.contracts.routers import Inclusion, Mount, Routers
 from kb.extract.contracts.starlette import ground_mount
 from kb.extract.contracts.templates import from_angles, from_regex
-from kb.extract.expressions import argument, brief, dotted, last, positional
+from kb.extract.expressions import argument, brief, dotted, is_none, keywords, last, positional, text_of
 from kb.structure.facts import Expr, ModuleFacts
 
 _ENTRIES = frozenset({"path", "re_path", "url"})
@@ -27,6 +27,8 @@ _PREFIXING = _ENTRIES | {"include", "i18n_patterns"}
 _VERBS = ("get", "post", "put", "patch", "delete", "trace")
 """HEAD comes with GET, and OPTIONS with everything."""
 
+_UNTOLD = "?"
+"""Stands for an action that only a run can tell."""
 _REQUIRE = {
     "require_GET": ("GET",),
     "require_POST": ("POST",),
@@ -118,8 +120,11 @@ class Django:
         linker = routers.linker
         handler = named(linker, place, view)
         template, parameters = _template(mount.prefix + local)
-        operations = list(_operations(linker, place, handler, view))
-        for method, answering in operations:
+        made = view_call(linker, place, view)
+        given = (
+            {key: (value, made[1]) for key, value in keywords(made[0]).items()} if made is not None else {}
+        )
+        for method, answering, action in _operations(linker, place, handler, view, made):
             route = Route("django", method, template, mount.root, handler.name)
             route.conditional = mount.conditional or site.branch == "if"
             route.stand_on(linker.file.ground(site.span, "route"))
@@ -128,8 +133,12 @@ class Django:
             route.details["parameters"] = parameters
             name = argument(site.expr, "name", 3)
             route.details["name"] = linker.text(place, name).value if name is not None else None
+            if action == _UNTOLD:
+                route.unresolved.append("the actions that as_view is given")
+            elif action:
+                route.details["action"] = action
             if handler.found is not None:
-                drf_views.describe(linker, route, handler.found, method, answering)
+                drf_views.describe(linker, route, handler.found, method, given)
             yield route
 
     @staticmethod
@@ -210,45 +219,59 @@ def _template(text: Text) -> tuple[Text, list[dict[str, object]]]:
 
 
 def _operations(
-    linker: Linker, place: Place, handler: Handler, view: Expr | None
-) -> Iterator[tuple[str, Found | None]]:
-    """Methods that a view answers, each with the method of its class that does."""
-    actions = _actions(linker, place, view)
+    linker: Linker, place: Place, handler: Handler, view: Expr | None, made: tuple[Expr, Place] | None
+) -> Iterator[tuple[str, Found | None, str]]:
+    """Methods that a view answers, each with the method of its class that does and the action that it is."""
     found = handler.found
+    asked = argument(made[0], "actions", 0) if made is not None else None
     if found is None:
-        yield "ANY", None
-    elif actions:
+        yield "ANY", None, ""
+    elif asked is not None and made is not None and not is_none(asked):
+        actions = _actions(linker, made[1], asked)
+        allowed = _allowed(linker, found, made) or frozenset(verb.lower() for verb in actions)
         for verb, action in actions.items():
-            yield verb.upper(), linker.member(found, action)
+            if verb.lower() in allowed:
+                yield verb.upper(), linker.member(found, action), action
+        if not actions:
+            yield "ANY", None, _UNTOLD
     elif not found.internal:
         for verb in (
             _GENERIC.get(last(found.qualified)) or drf_views.generic_methods(found.qualified) or ("ANY",)
         ):
-            yield verb, None
+            yield verb, None, ""
     elif found.kind == "class":
-        yield from _class_methods(linker, found)
+        for verb, member in _class_methods(linker, found, made):
+            yield verb, member, ""
     else:
         for verb in _function_methods(linker, found, view):
-            yield verb, None
+            yield verb, None, ""
 
 
-def _actions(linker: Linker, place: Place, view: Expr | None) -> dict[str, str]:
-    """`as_view({"get": "list"})`."""
-    if view is None or view.kind != "call":
-        return {}
-    given = argument(view, "actions", 0)
-    found = linker.value(place, given) if given is not None and last(view.value) == "as_view" else None
+def _actions(linker: Linker, place: Place, asked: Expr) -> dict[str, str]:
+    """`as_view({"get": "list"})`; nothing where that is not written as a dict of texts."""
+    found = linker.value(place, asked)
     if found is None or found[0].kind != "dict":
         return {}
     items = found[0].items
     return {
         key.value: value.value
         for key, value in zip(items[::2], items[1::2], strict=False)
-        if key.kind == "str"
+        if key.kind == "str" and value.kind == "str"
     }
 
 
-def _class_methods(linker: Linker, found: Found) -> Iterator[tuple[str, Found | None]]:
+def _allowed(linker: Linker, found: Found, made: tuple[Expr, Place] | None) -> frozenset[str] | None:
+    """`http_method_names` of the call of `as_view` or of the class, in small letters; None where nothing is said."""
+    said = keywords(made[0]).get("http_method_names") if made is not None else None
+    read = (said, made[1]) if said is not None and made is not None else None
+    given = read or drf_views.setting(linker, found, "http_method_names")
+    texts = linker.texts(given[1], given[0]) if given is not None else None
+    return frozenset(text.lower() for text in texts) if texts is not None else None
+
+
+def _class_methods(
+    linker: Linker, found: Found, made: tuple[Expr, Place] | None
+) -> Iterator[tuple[str, Found | None]]:
     own = {verb: linker.member(found, verb) for verb in _VERBS}
     methods: dict[str, Found | None] = {
         verb.upper(): member for verb, member in own.items() if member is not None
@@ -257,12 +280,45 @@ def _class_methods(linker: Linker, found: Found) -> Iterator[tuple[str, Found | 
         if not base.internal:
             for verb in _GENERIC.get(last(base.qualified)) or drf_views.generic_methods(base.qualified) or ():
                 methods.setdefault(verb, None)
-    allowed = linker.member(found, "http_method_names")
-    if allowed is not None and allowed.assignment is not None:
-        texts = linker.texts(allowed.place, allowed.assignment.value)
-        if texts is not None:
-            methods = {verb: member for verb, member in methods.items() if verb.lower() in texts}
+    allowed = _allowed(linker, found, made)
+    if allowed is not None:
+        methods = {verb: member for verb, member in methods.items() if verb.lower() in allowed}
+    let_through = _dispatched(linker, found)
+    if let_through is not None:
+        methods = {verb: member for verb, member in methods.items() if verb in let_through}
     yield from sorted(methods.items()) if methods else [("ANY", None)]
+
+
+def _dispatched(linker: Linker, found: Found) -> frozenset[str] | None:
+    """Methods that `@method_decorator(require_POST, name="dispatch")` lets through; None where it says nothing."""
+    classes = (found, *(base for base in ancestors(linker, found) if base.internal))
+    for owner in classes:
+        for decorator in owner.definition.decorators if owner.definition is not None else ():
+            said = text_of(argument(decorator.expr, "name", 1))
+            if last_of(decorator.expr) == "method_decorator" and said == "dispatch":
+                limit = _limit(linker, owner.place, argument(decorator.expr, "decorator", 0))
+                if limit is not None:
+                    return limit
+    dispatch = linker.member(found, "dispatch")
+    for decorator in dispatch.definition.decorators if dispatch and dispatch.definition is not None else ():
+        if dispatch is not None and last_of(decorator.expr) == "method_decorator":
+            limit = _limit(linker, dispatch.place, argument(decorator.expr, "decorator", 0))
+            if limit is not None:
+                return limit
+    return None
+
+
+def _limit(linker: Linker, place: Place, expr: Expr | None) -> frozenset[str] | None:
+    """Methods that a decorator, or the first of a list of them that says so, lets through."""
+    for item in expr.items if expr is not None and expr.kind in ("list", "tuple") else (expr,):
+        name = last(dotted(item)) if item is not None else ""
+        if name in _REQUIRE:
+            return frozenset(_REQUIRE[name])
+        if name == "require_http_methods" and item is not None and item.kind == "call":
+            texts = linker.texts(place, argument(item, "request_method_list", 0))
+            if texts:
+                return frozenset(text.upper() for text in texts)
+    return None
 
 
 def ancestors(linker: Linker, found: Found, depth: int = 0) -> Iterator[Found]:

@@ -154,8 +154,8 @@ class RestFramework:
             ground_mount(routers, route, mount)
             route.details["parameters"] = parameters
             route.details["action"] = action.name
-            marked = answering if action.marked == action.name else linker.member(found, action.marked)
-            drf_views.describe(linker, route, found, action.method, marked)
+            says = answering if action.marked == action.name else linker.member(found, action.marked)
+            drf_views.describe(linker, route, found, action.method, drf_views.marked(says))
             yield route
 
 

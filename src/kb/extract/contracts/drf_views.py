@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kb.extract.contracts.facts import last_of
 from kb.extract.contracts.handlers import attach_model
 from kb.extract.contracts.linker import Linker
@@ -25,6 +27,8 @@ _GENERIC = {
     "TokenObtainPairView": ("POST",), "TokenRefreshView": ("POST",), "TokenVerifyView": ("POST",),
     "SpectacularAPIView": ("GET",), "SpectacularSwaggerView": ("GET",), "SpectacularRedocView": ("GET",),
 }  # fmt: skip
+Given = tuple[Expr, Place]
+"""An expression, and the place to read it in."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -47,20 +51,24 @@ def setting(linker: Linker, found: Found, name: str) -> tuple[Expr, Place] | Non
     return member.assignment.value, Place(member.path, member.symbol_path.rpartition(".")[0])
 
 
-def describe(linker: Linker, route: Route, found: Found, method: str, answering: Found | None) -> None:
-    """Add the serializers of request and response, permissions and authentication to a route's details."""
-    overrides = _overrides(found, answering)
-    serializer = overrides.get("serializer_class") or (
+def describe(linker: Linker, route: Route, found: Found, method: str, given: Mapping[str, Given]) -> None:
+    """Add the serializers of request and response, permissions and authentication to a route's details.
+
+    `given` is what the view is made with (`as_view(serializer_class=...)`, or what a router takes from
+    `@action`): the framework sets it on the instance, so it comes before what the class says.
+    """
+    own = {**given, **_decorated(found)}
+    serializer = own.get("serializer_class") or (
         setting(linker, found, "serializer_class") if found.kind == "class" else None
     )
-    if isinstance(serializer, tuple):
+    if serializer is not None:
         _serializer(linker, route, serializer, method)
-    if found.kind == "class" and "serializer_class" not in overrides:
+    if found.kind == "class" and "serializer_class" not in own:
         chooses = linker.member(found, "get_serializer_class")
         if chooses is not None and chooses.definition is not None:
             route.unresolved.append("the serializer that get_serializer_class chooses")
     for name, label in (("permission_classes", "security"), ("authentication_classes", "authentication")):
-        declared = overrides.get(name) or (setting(linker, found, name) if found.kind == "class" else None)
+        declared = own.get(name) or (setting(linker, found, name) if found.kind == "class" else None)
         listed = linker.value(declared[1], declared[0]) if declared is not None else None
         if listed is not None and listed[0].kind in ("list", "tuple"):
             names = [linker.qualified(listed[1], dotted(item)) or brief(item) for item in listed[0].items]
@@ -69,21 +77,27 @@ def describe(linker: Linker, route: Route, found: Found, method: str, answering:
             )
 
 
-def _overrides(found: Found, answering: Found | None) -> dict[str, tuple[Expr, Place]]:
-    """What decorators of the function or action say: `@action(serializer_class=...)`, `@permission_classes`."""
-    said: dict[str, tuple[Expr, Place]] = {}
-    for at in (found, answering):
-        if at is None or at.definition is None or at.kind == "class":
-            continue
-        for decorator in at.definition.decorators:
-            name = last_of(decorator.expr)
-            if name == "action":
-                for key, value in keywords(decorator.expr).items():
-                    said[key] = (value, at.place)
-            elif name in ("permission_classes", "authentication_classes"):
-                given = positional(decorator.expr)
-                if given:
-                    said[name] = (given[0], at.place)
+def marked(action: Found | None) -> dict[str, Given]:
+    """What `@action(serializer_class=...)` says; a router hands it to `as_view`, and nothing else does."""
+    if action is None or action.definition is None:
+        return {}
+    return {
+        key: (value, action.place)
+        for decorator in action.definition.decorators
+        if last_of(decorator.expr) == "action"
+        for key, value in keywords(decorator.expr).items()
+    }
+
+
+def _decorated(found: Found) -> dict[str, Given]:
+    """What `@permission_classes(...)` and the like say of a function; on a method they do nothing."""
+    if found.definition is None or found.kind == "class":
+        return {}
+    said: dict[str, Given] = {}
+    for decorator in found.definition.decorators:
+        given = positional(decorator.expr)
+        if last_of(decorator.expr) in ("permission_classes", "authentication_classes") and given:
+            said[last_of(decorator.expr)] = (given[0], found.place)
     return said
 
 

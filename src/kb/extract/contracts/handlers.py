@@ -72,7 +72,11 @@ def named(linker: Linker, place: Place, expr: Expr | None) -> Handler:
                 continue
             if found is not None:
                 return Handler(found.qualified, found, ground_header(linker, found, "handler"))
-            break
+            kept = linker.local(place, expr.value)  # `view = Items.as_view("items")` in the function around
+            if kept is None:
+                break
+            expr, place = kept
+            continue
         if expr.kind != "call":
             break
         inner = _unwrapped(expr)
@@ -82,6 +86,19 @@ def named(linker: Linker, place: Place, expr: Expr | None) -> Handler:
                 return Handler(maker.qualified, maker, ground_header(linker, maker, "handler"))
         expr = inner
     return Handler(brief(written) if written is not None else "dynamic")
+
+
+def view_call(linker: Linker, place: Place, expr: Expr | None) -> tuple[Expr, Place] | None:
+    """The call of `as_view` that a view comes from, through the names and the calls around it."""
+    for _ in range(_WRAPPERS_DEEP):
+        said = linker.value(place, expr) if expr is not None else None
+        if said is None or said[0].kind != "call":
+            return None
+        expr, place = said
+        if last(expr.value) == "as_view" and "." in expr.value:
+            return expr, place
+        expr = _unwrapped(expr)
+    return None
 
 
 def _rebound(linker: Linker, found: Found | None) -> Found | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from kb.extract.contracts.annotations import (
     Annotation,
@@ -19,7 +21,17 @@ from kb.extract.contracts.annotations import (
 from kb.extract.contracts.bodies import BodyField, joined, mentions_upload
 from kb.extract.contracts.linker import Linker, keyword
 from kb.extract.contracts.place import Found, Place
-from kb.extract.expressions import argument, brief, dotted, is_false, is_true, keywords, last, text_of
+from kb.extract.expressions import (
+    argument,
+    brief,
+    dotted,
+    is_false,
+    is_true,
+    keywords,
+    last,
+    positional,
+    text_of,
+)
 from kb.structure.facts import Definition, Expr, Param
 
 _PLACES = {"Path": "path", "Query": "query", "Header": "header", "Cookie": "cookie"}
@@ -48,6 +60,26 @@ _PASSWORD_FORM = (
     ("scope", "str", False), ("client_id", "str | None", False), ("client_secret", "str | None", False),
 )  # fmt: skip
 _DEEP = 16
+
+
+_MAKES_INIT = frozenset("dataclass mapped_as_dataclass define frozen mutable attrs attrib s".split())
+_NO_INIT = frozenset("object ABC Protocol Generic".split())
+
+
+@dataclass(frozen=True)
+class Held:
+    """What `functools.partial` gives a function: so many positional arguments, and some by keyword."""
+
+    positional: int
+    keywords: Mapping[str, Expr] = field(hash=False)
+
+    def left(self, params: Sequence[Param]) -> list[Param]:
+        """The parameters that are still open, those that are given by keyword with that as their default."""
+        return [
+            replace(param, default=self.keywords.get(param.name, param.default))
+            for at, param in enumerate(params)
+            if at >= self.positional or param.kind in ("keyword_only", "vararg", "kwarg")
+        ]
 
 
 @dataclass
@@ -81,13 +113,12 @@ class Collector:
         bound: bool,
         scopes: tuple[str, ...] = (),
         via: str = "",
+        held: Held | None = None,
     ) -> None:
-        """Read a function's parameters; `bound` drops the first one (`self`, `cls`)."""
+        """Read a function's parameters; `bound` drops the first one (`self`, `cls`), `held` what a partial gives."""
         later: list[tuple[Expr, Place, Annotation]] = []
         params = definition.params[1:] if bound and definition.params else definition.params
-        for param in params:
-            if param.kind in ("vararg", "kwarg"):
-                continue
+        for param in held.left(params) if held is not None else params:
             dependency = self._parameter(param, place, via)
             if dependency is not None:
                 later.append(dependency)
@@ -261,7 +292,9 @@ class Collector:
         elif target is not None:
             self._target(target, place, scopes, 0)
 
-    def _target(self, target: Expr, place: Place, scopes: tuple[str, ...], depth: int) -> None:
+    def _target(
+        self, target: Expr, place: Place, scopes: tuple[str, ...], depth: int, held: Held | None = None
+    ) -> None:
         target, place = self.linker.bound(place, target)
         if depth > _DEEP:
             return
@@ -279,9 +312,9 @@ class Collector:
         if found.assignment is not None and found.assignment.value is not None:
             made = found.assignment.value
             self.taken.dependencies.setdefault(found.qualified, found)
-            self._target(made, found.place, scopes, depth + 1)
+            self._target(made, found.place, scopes, depth + 1, held)
             return
-        self._callable(found, scopes, depth)
+        self._callable(found, scopes, held)
 
     def _method(self, place: Place, name: str) -> Found | None:
         """`service.get` where `service` is an instance or a class."""
@@ -292,41 +325,67 @@ class Collector:
         maker = self.linker.find(value[1], value[0].value)
         return self.linker.member(maker, attribute) if maker is not None and maker.kind == "class" else None
 
-    def _callable(self, found: Found, scopes: tuple[str, ...], depth: int) -> None:
+    def _callable(self, found: Found, scopes: tuple[str, ...], held: Held | None) -> None:
         if not found.internal:
             self._external(found, scopes)
             return
         self.taken.dependencies.setdefault(found.qualified, found)
-        visit = (found.path, found.symbol_path, scopes)
+        visit = (found.path, found.symbol_path, scopes, held)
         if visit in self.taken.visited or found.definition is None:
             return
         self.taken.visited.add(visit)
         if found.kind == "class":
-            self._class(found, scopes)
+            self._class(found, scopes, held)
             return
         bound = found.kind == "method" and not _has_decorator(found.definition, "staticmethod")
-        self.signature(found.definition, found.place, bound=bound, scopes=scopes, via=found.qualified)
+        self.signature(
+            found.definition, found.place, bound=bound, scopes=scopes, via=found.qualified, held=held
+        )
 
-    def _class(self, found: Found, scopes: tuple[str, ...]) -> None:
+    def _class(self, found: Found, scopes: tuple[str, ...], held: Held | None) -> None:
         init = self.linker.member(found, "__init__")
         if init is not None and init.definition is not None:
-            self.signature(init.definition, init.place, bound=True, scopes=scopes, via=found.qualified)
+            self.signature(
+                init.definition, init.place, bound=True, scopes=scopes, via=found.qualified, held=held
+            )
+            return
+        model = is_model(self.linker, found)
+        if not model and not self._has_made_init(found):
             return
         later = []
         for inner in fields_of(self.linker, found):
-            marker = next((m for m in inner.annotation.metadata if self._marker(*m)), None)
-            default, kind = inner.default, self._marker(*marker) if marker else ""
-            in_default = self._marker(default, Place(found.path, found.symbol_path))
-            if in_default and default is not None:
-                marker, kind, default = (default, Place(found.path, found.symbol_path)), in_default, None
+            place = Place(found.path, found.symbol_path)
+            written = [(inner.marker or inner.default, place), *inner.annotation.metadata]
+            marker = next(((expr, at) for expr, at in written if expr and self._marker(expr, at)), None)
+            kind = self._marker(*marker) if marker else ""
+            default = None if marker and marker[0] in (inner.default, inner.marker) else inner.default
+            name = inner.name
             if marker and kind in _DEPENDS:
                 later.append((*marker, inner.annotation))
-            else:
-                if default is None and not marker and not inner.required:
-                    default = Expr("const", "None")
-                self._field(inner.name, inner.annotation, marker, kind, default, found.qualified)
+                continue
+            if (
+                model
+            ):  # its signature has the alias where that is a name, and knows nothing of `Query` and the like
+                marker, kind, default = None, "", inner.default
+                name = inner.alias if inner.alias.isidentifier() else inner.name
+            if default is None and not marker and not inner.required:
+                default = Expr("const", "None")
+            self._field(name, inner.annotation, marker, kind, default, found.qualified)
         for depends, where, annotation in later:
             self.depends(depends, where, annotation, scopes)
+
+    def _has_made_init(self, found: Found, depth: int = 0) -> bool:
+        """Whether the fields of a class are what it is called with; said where only another distribution knows."""
+        for decorator in found.definition.decorators if found.definition is not None else ():
+            if last(dotted(decorator.expr)) in _MAKES_INIT:
+                return True
+        bases = self.linker.bases(found) if depth < _DEEP else []
+        foreign = [base for base in bases if not base.internal and last(base.qualified) not in _NO_INIT]
+        if foreign:
+            self.taken.unresolved.append(f"parameters of {foreign[0].qualified}")
+            return True
+        inherited = [base for base in bases if base.internal and base.kind == "class"]
+        return any(self._has_made_init(base, depth + 1) for base in inherited)
 
     def _made(self, call: Expr, place: Place, scopes: tuple[str, ...], depth: int) -> None:
         """A dependency that is the result of a call: an instance, a closure, a partial, a scheme."""
@@ -335,7 +394,8 @@ class Collector:
             self.taken.unresolved.append(f"dependency {brief(call)}")
             return
         if last(maker.qualified) == "partial" and not maker.internal and len(call.items) > 1:
-            self._target(call.items[1], place, scopes, depth + 1)
+            given = positional(call)[1:]
+            self._target(call.items[1], place, scopes, depth + 1, Held(len(given), keywords(call)))
             return
         scheme = self.linker.derives(maker, SCHEMES)
         if scheme is not None:

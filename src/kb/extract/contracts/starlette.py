@@ -19,6 +19,8 @@ from kb.structure.facts import Expr, ModuleFacts
 _MOUNTS = frozenset({"Mount", "mount", "Host", "host"})
 _ELEMENTS = frozenset({"Route", "WebSocketRoute", "Mount", "Host"})
 _LISTS = frozenset({"Starlette", "Router"})
+_ROUTES_AT = {"Starlette": 1, "Router": 0}
+"""Where a constructor takes its routes by position."""
 _ADDS = frozenset({"add_route", "add_websocket_route"})
 _DECORATORS = frozenset({"route", "websocket_route"})
 _ENDPOINT_VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
@@ -215,21 +217,23 @@ def _holds_sites(routers: Routers, site: Site) -> bool:
 def _targets(site: Site) -> Iterator[Expr]:
     """What a mount or a constructor names: an application, or a list of routes by its name."""
     name = last_of(site.expr)
-    given = keywords(site.expr)
     if name in _MOUNTS:
         target = argument(site.expr, "app", 1)
         if target is not None:
             yield target
-    if (
-        (name in _MOUNTS or name in _LISTS)
-        and "routes" in given
-        and given["routes"].kind in ("name", "call", "binop")
-    ):
-        yield from _names(given["routes"])
+    if name in _MOUNTS or name in _LISTS:
+        routes = argument(site.expr, "routes", _ROUTES_AT.get(name))
+        if routes is not None:
+            yield from _names(routes)
 
 
 def _names(expr: Expr) -> Iterator[Expr]:
-    if expr.kind == "binop":
+    """Lists by name: alone, added to each other, or unpacked inside a list that is written out."""
+    if expr.kind in ("list", "tuple"):
+        for item in expr.items:
+            if item.kind == "star":
+                yield from _names(item.items[0])
+    elif expr.kind == "binop":
         for item in expr.items:
             yield from _names(item)
     elif expr.kind in ("name", "call"):

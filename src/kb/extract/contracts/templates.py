@@ -43,10 +43,13 @@ def _read(
     return form.sub(plain, template), entries
 
 
-def from_regex(pattern: str) -> tuple[str, bool]:
-    """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it."""
+def from_regex(pattern: str, groups: int = 0) -> tuple[str, bool]:
+    """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it.
+
+    `groups` is the number of the first group without a name.
+    """
     out: list[str] = []
-    groups, at, plain = 0, 0, True
+    at, plain = 0, True
     while at < len(pattern):
         char = pattern[at]
         untold = _UNTOLD.match(pattern, at)
@@ -59,9 +62,11 @@ def from_regex(pattern: str) -> tuple[str, bool]:
             if named is not None or not pattern.startswith("(?:", at):
                 out.append(f"<{named[1] if named is not None else f'arg{groups}'}>")
                 groups += 1
-            else:
+            else:  # `(?:page-(?P<page>\d+)/)?`: the groups inside are parameters too
                 plain = False
-                out.append(pattern[at:end])
+                inner, _ = from_regex(pattern[at + 3 : end - 1], groups)
+                groups += inner.count("<arg")
+                out.append(f"(?:{inner})")
             at = end
         elif char == "[":
             end = max(at + 1, pattern.find("]", at + 2) + 1)
