@@ -10,7 +10,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg.pq import TransactionStatus
 
-_BREADTHS = ((100_000, 300), (1 << 40, 200))
+_BREADTHS = ((100_000, 240), (1 << 40, 200))
 """Documents up to which a scan of the vector index is so broad: what keeps recall@10 above .95, and with which one
 scan finds all candidates of a search (docs/measurements/search.md)."""
 
