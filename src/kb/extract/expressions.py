@@ -68,6 +68,12 @@ def brief(expr: Expr | None) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
+def called(factory: Expr) -> str:
+    """A call of what an expression gives, on one line: `list()`, `(lambda: now())()`."""
+    written = brief(factory)
+    return f"({written})()" if factory.kind == "other" else f"{written}()"
+
+
 def pairs(expr: Expr) -> Iterator[tuple[Expr, Expr | None]]:
     """Key and value of each entry of a `dict`; a `**x` entry has no value."""
     rest = iter(expr.items)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kb.extract.api import FileView, Resolution, WorldView
-from kb.extract.expressions import dotted, last
-from kb.structure.facts import Assignment, Definition, Expr, FactT
+from kb.extract.expressions import argument, dotted, last, positional
+from kb.structure.facts import Assignment, Definition, Expr, FactT, SpanRef
 
 UNRESOLVED = Resolution("unknown", "", "unresolved")
 
@@ -137,6 +137,20 @@ class Names:
                     return Base(f"{made.qualified}.{attribute}", call=made.call, origin=made.origin)
         return Base(found.qualified or name)
 
+    def alias(self, name: str) -> Alias | None:
+        """The type that a name is given (`Money = Annotated[Decimal, ...]`), None where it is no such name."""
+        found = self.resolve(name)
+        if found.target != "internal" or found.path is None or not found.symbol_path:
+            return None
+        entry = self.reader.assignment(found.path, found.symbol_path)
+        value = entry.value if entry is not None else None
+        if value is not None and value.kind == "call" and last(value.value) == "TypeAliasType":
+            value = argument(value, "value", 1)
+        if entry is None or value is None or value.kind not in ("subscript", "binop", "name", "str"):
+            return None
+        names = Names(self.reader, found.path, found.symbol_path.rpartition(".")[0])
+        return Alias(value, names, entry.span)
+
     def callee(self, call: Expr) -> str:
         """The last name of what a call calls, as it is named where it comes from (`Field as F`: `Field`)."""
         return last(self.qualified(call)) if call.value else ""
@@ -154,6 +168,17 @@ class Names:
                 maker = base.qualified
                 break
         return Base(maker + "()", call=entry.value, origin=(path, symbol_path))
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A type under a name of its own."""
+
+    type: Expr
+    names: Names
+    """By which the type is read: those of the file that gives it its name."""
+    span: SpanRef
+    """The statement that does, in the `module` table of `names.path`."""
 
 
 class ClassSource(Names):
@@ -187,12 +212,21 @@ class ClassSource(Names):
         return self._entries
 
     def decorators(self) -> Iterator[tuple[str, Expr]]:
-        """Full dotted name and expression of each decorator that is a name or a call of one."""
+        """Full dotted name and expression of each decorator that is a name or a call of one.
+
+        What an instance or a call gives counts as well: `@reg.mapped`, where `reg = registry()`, and
+        `@frozen`, where `frozen = partial(dataclass, frozen=True)`.
+        """
         for decorator in self.definition.decorators:
             name = dotted(decorator.expr)
             if name:
-                found = self.reader.resolve(self.path, name, self.scope)
-                yield found.qualified or name, decorator.expr
+                found = self.named(name, self.scope)
+                if found.qualified == "functools.partial()" and found.call is not None:
+                    given = positional(found.call)
+                    around = Names(self.reader, found.origin[0])
+                    yield (around.qualified(given[0]) if given else found.qualified), decorator.expr
+                else:
+                    yield found.qualified.removesuffix("()"), decorator.expr
 
     def keyword(self, name: str) -> Expr | None:
         """A keyword among the bases (`table=True`, `total=False`), None where it is not given."""

@@ -18,6 +18,10 @@ from kb.extract.naming import module_key, symbol_key
 from kb.extract.stdlib import BUILTINS
 from kb.structure.facts import Assignment, Definition, Expr, Import
 
+_BUILTIN_TYPES = frozenset(
+    "object type int float complex bool str bytes bytearray list tuple dict set frozenset property super".split()
+)
+"""Builtins that a star import of a module which is not read is not taken to bind anew."""
 _DEPTH = 60
 """Steps along re-exports, aliases or bases after which a chain counts as unresolved."""
 
@@ -187,7 +191,7 @@ class Resolver:
             if self.ask.binding(path, symbol_path) is not None:
                 return self._attributes(self.follow(path, symbol_path), rest)
         starred = self._starred(path, first)
-        if starred is not None:
+        if starred is not None and not (starred.target == "external" and first in _BUILTIN_TYPES):
             return self._attributes(starred, rest)
         if first in BUILTINS:
             qualified = f"builtins.{dotted}"

@@ -47,7 +47,7 @@ class SymbolsExtractor:
     """Definitions, as a person would want to read them."""
 
     id = "symbols"
-    version = 2
+    version = 3
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -29,7 +29,7 @@ class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 4
+    version = 5
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.expressions import brief, is_false, is_true, keywords, last, text_of
+from kb.extract.expressions import brief, called, is_false, is_true, keywords, last, text_of
 from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr
 
@@ -71,7 +71,7 @@ class Attrs:
             options = keywords(entry.value)
             annotation = annotation or options.get("type")
             if "factory" in options:
-                default = brief(options["factory"]) + "()"
+                default = called(options["factory"])
             elif "default" in options:
                 default = brief(options["default"])
             elif len(entry.value.items) > 1 and entry.value.items[1].kind != "kwarg":
@@ -83,7 +83,7 @@ class Attrs:
             required = default is None and not is_false(options.get("init"))
         elif entry.value is not None:
             default = brief(entry.value)
-        read = Typed(annotation)
+        read = Typed(annotation, source)
         return Field(
             entry.name,
             entry.span,

@@ -126,6 +126,20 @@ def column(name: str, span: SpanRef | None, call: Expr | None, annotation: Expr 
     )
 
 
+def with_defaults(call: Expr, base: Expr) -> Expr:
+    """A column's call with what the one of its type's alias says where it says nothing itself."""
+    own = keywords(call)
+    return Expr(
+        call.kind,
+        call.value,
+        (
+            *call.items,
+            *(item for item in positional(base) if item.kind != "str"),
+            *(item for item in base.items[1:] if item.kind == "kwarg" and item.value not in own),
+        ),
+    )
+
+
 def _foreign_key(call: Expr) -> tuple[str, RelationHint]:
     given = positional(call)[0] if positional(call) else keywords(call).get("column", Expr("other", ""))
     if given.kind == "str":

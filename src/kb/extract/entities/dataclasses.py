@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, annotated_entries, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.expressions import brief, is_false, keywords, text_of
+from kb.extract.expressions import brief, called, is_false, keywords, text_of
 from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment
 
@@ -49,7 +49,7 @@ class Dataclasses:
             if "default" in options:
                 default = brief(options["default"])
             elif "default_factory" in options:
-                default = brief(options["default_factory"]) + "()"
+                default = called(options["default_factory"])
             alias = text_of(options.get("name")) or ""
             constraints = {name: brief(options[name]) for name in options if name in _CONSTRAINTS}
             required = default is None and not is_false(options.get("init"))

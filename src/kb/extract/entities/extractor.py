@@ -14,7 +14,7 @@ from kb.extract.entities.relations import Relation, Relations
 from kb.extract.entities.text import entity_text
 from kb.extract.expressions import argument, dotted, is_none, last
 from kb.extract.keys import qualified
-from kb.extract.reading import ClassSource, Names, Reader
+from kb.extract.reading import Base, ClassSource, Names, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
 from kb.structure.facts import Assignment, Expr
 
@@ -26,7 +26,7 @@ class EntitiesExtractor:
     """Entities of the frameworks in `registry.FRAMEWORKS`, one artifact each."""
 
     id = ID
-    version = 2
+    version = 3
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -56,35 +56,44 @@ class EntitiesExtractor:
         names = Names(reader, reader.file.path, assignment.scope)
         framework = BY_CONSTRUCTOR.get(names.qualified(call))
         shape = framework.functional(names, assignment) if framework is not None else None
-        if shape is None:
+        if framework is None or shape is None:
             return
         symbol_path = ".".join(filter(None, (assignment.scope, assignment.name)))
-        own: list[tuple[Field, ClassSource | None]] = [(field, None) for field in shape.fields]
-        relations = Relations(reader, None, shape.framework, _registry_of(names, call)).resolve(own)
+        fields: list[tuple[Field, ClassSource | None]] = [(field, None) for field in shape.fields]
+        bases = [names.named(name, names.symbol_path) for name in shape.bases]
+        above = [base for base in bases for base in (base, *(base.source.ancestry() if base.source else ()))]
+        inherited = list(_inherited(above, framework, {field.name for field in shape.fields}, shape))
+        fields += inherited
+        relations = Relations(reader, None, shape.framework, _registry_of(names, call)).resolve(fields)
         yield _draft(
             reader.file,
             symbol_path,
             shape,
-            inherited=[],
+            inherited=[(field, _name_of(reader, owner)) for field, owner in inherited],
             relations=relations,
-            groundings=[reader.file.ground_module(assignment.span, "entity")],
+            groundings=[
+                reader.file.ground_module(assignment.span, "entity"),
+                *_stand_on(reader, fields),
+                *_stand_on(reader, fields, alias=True),
+            ],
+            bases=[base.qualified for base in bases],
         )
 
     def _class_draft(
         self, reader: Reader, source: ClassSource, framework: Framework, confidence: int
     ) -> ArtifactDraft:
         shape = framework.shape(source)
-        inherited = list(_inherited(source, framework, {field.name for field in shape.fields}, shape))
+        inherited = list(
+            _inherited(source.ancestry(), framework, {field.name for field in shape.fields}, shape)
+        )
         fields: list[tuple[Field, ClassSource | None]] = [(field, source) for field in shape.fields]
         fields += inherited
         relations = Relations(reader, source, framework.id).resolve(fields)
         view = reader.file
         groundings = [view.ground_module(source.definition.header, "entity")]
         groundings += [view.ground_module(f.span, "field") for f in shape.fields if f.span is not None]
-        for field, owner in inherited:
-            foreign = view if owner.path == view.path else reader.world.file(owner.path)
-            if foreign is not None and field.span is not None:
-                groundings.append(foreign.ground_module(field.span, "inherited"))
+        groundings += _stand_on(reader, inherited)
+        groundings += _stand_on(reader, fields, alias=True)
         bodies = [(field, _name_of(reader, owner)) for field, owner in inherited]
         doc = _first_paragraph(source.definition.docstring)
         return _draft(
@@ -102,6 +111,18 @@ class EntitiesExtractor:
         )
 
 
+def _stand_on(
+    reader: Reader, fields: Sequence[tuple[Field, ClassSource | None]], *, alias: bool = False
+) -> Iterator[Grounding]:
+    """Groundings on fields that bases declare, or on the aliases of types that say a part of the fields."""
+    for field, owner in fields:
+        own = [(owner.path, field.span)] if owner is not None and field.span is not None else []
+        for path, span in field.aliases if alias else own:
+            view = reader.view(path)
+            if view is not None:
+                yield view.ground_module(span, "alias" if alias else "inherited")
+
+
 def _registry_of(names: Names, call: Expr) -> tuple[str, str] | None:
     """The declarative base whose metadata a table is made in (`Base.metadata`, `db.Table`)."""
     for written in (argument(call, "metadata", 1), call):
@@ -115,11 +136,11 @@ def _registry_of(names: Names, call: Expr) -> tuple[str, str] | None:
 
 
 def _inherited(
-    source: ClassSource, framework: Framework, known: set[str], shape: Shape
+    above: Sequence[Base], framework: Framework, known: set[str], shape: Shape
 ) -> Iterator[tuple[Field, ClassSource]]:
     """Fields that base classes add, nearest first, without those that the class declares again."""
     seen = known | set(shape.notes.get("removed", ()))
-    for base in source.ancestry():
+    for base in above:
         owner = base.source
         if owner is None or base.qualified in framework.bases or not framework.inherits(owner):
             continue

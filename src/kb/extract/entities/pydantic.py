@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from kb.extract.entities.annotations import Typed, annotated_entries, related
 from kb.extract.entities.records import Field, Shape
-from kb.extract.expressions import argument, brief, keywords, last, positional, render, text_of
+from kb.extract.expressions import (
+    argument,
+    brief,
+    called,
+    dotted,
+    keywords,
+    last,
+    positional,
+    render,
+    text_of,
+)
 from kb.extract.reading import ClassSource, Names
 from kb.structure.facts import Assignment, Expr
 
@@ -88,7 +98,7 @@ class Pydantic:
         calls: list[Expr] = []
         default: Expr | None = None
         for item in read.metadata:
-            if item.kind == "call" and source.callee(item) in _FIELD:
+            if item.kind == "call" and read.read_by(item, source).callee(item) in _FIELD:
                 calls.append(item)
             elif item.kind == "call" and last(item.value) == "StringConstraints":
                 constraints.update((name, brief(value)) for name, value in keywords(item).items())
@@ -109,7 +119,9 @@ class Pydantic:
             alias = text_of(options.get("validation_alias")) or text_of(options.get("alias")) or alias
             description = text_of(options.get("description")) or description
             constraints.update(
-                (name, brief(value)) for name, value in options.items() if name not in _NOT_CONSTRAINTS
+                (name, brief(value))
+                for name, value in options.items()
+                if name not in _NOT_CONSTRAINTS or (name == "validation_alias" and value.kind == "call")
             )
         return Field(
             entry.name,
@@ -122,12 +134,13 @@ class Pydantic:
             constraints=constraints,
             description=description,
             relations=related(source, read.expr),
+            aliases=tuple(read.aliases),
         )
 
     def _default(self, call: Expr) -> str | None:
         factory = argument(call, "default_factory")
         if factory is not None:
-            return f"{brief(factory)}()"
+            return called(factory)
         given = argument(call, "default", 0)
         return None if given is None or render(given) == "..." else brief(given)
 
@@ -167,4 +180,7 @@ class Pydantic:
             fields.append(Field(name, assignment.span, read.text, required, read.nullable, default or None))
         dynamic = any(item.kind == "dstar" for item in call.items[1:])
         notes = {"resolution": "dynamic"} if dynamic else {}
-        return Shape(self.id, "dynamic model", tuple(fields), notes, 60 if dynamic else 100)
+        said = keywords(call).get("__base__")
+        bases = tuple(dotted(item) for item in (said.items if said and said.kind == "tuple" else (said,)))
+        sure = 60 if dynamic else 100
+        return Shape(self.id, "dynamic model", tuple(fields), notes, sure, tuple(filter(None, bases)))

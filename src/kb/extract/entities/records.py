@@ -24,6 +24,8 @@ class RelationHint:
     """The construct: `ForeignKey`, `relationship`, `annotation`..."""
     through: str = ""
     """Association class or table as written."""
+    at: tuple[str, str] = ("", "")
+    """Path and scope to read a name in, where that is not the declaring class: a type's alias elsewhere."""
     optional: bool = True
     """Whether a target that is no entity of the snapshot is simply no relation (annotations)."""
 
@@ -45,6 +47,8 @@ class Field:
     constraints: dict[str, str] = field(default_factory=dict)
     description: str = ""
     relations: tuple[RelationHint, ...] = ()
+    aliases: tuple[tuple[str, SpanRef], ...] = ()
+    """Path and statement of each alias of a type that says a part of it."""
     resolution: str = "exact"
     """`exact`, or `dynamic` where part of the declaration runs code that is not read."""
 
@@ -77,3 +81,5 @@ class Shape:
     notes: dict[str, Any] = field(default_factory=dict)
     """Further body entries: `table`, `options`, `meta`, `abstract`..."""
     confidence: int = 100
+    bases: tuple[str, ...] = ()
+    """Base classes of a functional form, as written."""

@@ -85,6 +85,8 @@ class Relations:
             return Target(hint.target, "dynamic")
         if hint.by == "table":
             return self._by_table(hint.target)
+        if hint.at != ("", ""):
+            return self._entity_at(hint)
         if hint.by == "class":
             return self._by_class(hint.target, declared_in)
         if hint.by == "django" and not (hint.via == "TaggableManager" and hint.through):
@@ -100,6 +102,11 @@ class Relations:
         if hint.optional and (found.source is None or framework_of(found.source) is None):
             return None
         return found
+
+    def _entity_at(self, hint: RelationHint) -> Target | None:
+        """The entity that a name means in the file of an alias, None where it means none."""
+        source = self.reader.class_named(hint.at[0], hint.target, hint.at[1])
+        return self._to_class(source, "exact") if source and framework_of(source) is not None else None
 
     def _by_name(self, name: str, declared_in: ClassSource | None) -> Target:
         path = declared_in.path if declared_in is not None else self.path

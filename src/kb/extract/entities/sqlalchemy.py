@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kb.extract.entities.annotations import Typed
 from kb.extract.entities.columns import (
     MAPPED,
@@ -11,6 +13,7 @@ from kb.extract.entities.columns import (
     primary_keys,
     relationship,
     table_columns,
+    with_defaults,
 )
 from kb.extract.entities.records import Field, Shape
 from kb.extract.expressions import (
@@ -71,6 +74,7 @@ class SqlAlchemy:
         {
             "sqlalchemy.orm.mapped_as_dataclass",
             "sqlalchemy.orm.registry().mapped",
+            "sqlalchemy.orm.registry().mapped_as_dataclass",
             "sqlalchemy.orm.as_declarative",
         }
     )
@@ -107,7 +111,7 @@ class SqlAlchemy:
             if entry.name == "__table__" and entry.value is not None and entry.value.kind == "call":
                 found.update((field.name, field) for field in table_columns(entry.value, entry.span))
             elif not entry.name.startswith("__"):
-                field = self._field(entry) or self._made(source, entry)
+                field = self._field(source, entry) or self._made(source, entry)
                 if field is not None:
                     found[entry.name] = field
         for method in source.methods():
@@ -139,15 +143,18 @@ class SqlAlchemy:
             resolution="dynamic",
         )
 
-    def _field(self, entry: Assignment) -> Field | None:
+    def _field(self, source: ClassSource, entry: Assignment) -> Field | None:
         read = Typed(entry.annotation)
         mapped = is_mapped(read.expr)
         call = entry.value if entry.value is not None and entry.value.kind == "call" else None
-        for item in read.metadata:
-            # Mapped[Annotated[...]] keeps its column in the metadata, as does Annotated[Mapped[...]].
-            if call is None and item.kind == "call" and last(item.value) in _COLUMNS:
-                call = item
         inner = read.expr.items[1] if mapped and read.expr is not None else None
+        behind = Typed(inner, source)
+        if call is None or last(call.value) in _COLUMNS:
+            # A column may stand in the metadata: of Mapped[Annotated[...]], of the alias of such a type.
+            for item in (*read.metadata, *behind.metadata):
+                if item.kind == "call" and last(item.value) in _COLUMNS:
+                    call = item if call is None else with_defaults(call, item)
+            inner = behind.opened if behind.metadata else inner
         callee = last(call.value) if call is not None else ""
         if call is not None and callee in _RELATIONS:
             return relationship(entry, call, inner, dynamic=mapped and last(dotted(read.expr)) != "Mapped")
@@ -155,13 +162,15 @@ class SqlAlchemy:
             nested = [
                 item for item in positional(call) if item.kind == "call" and last(item.value) == "Column"
             ]
-            return column(
+            found = column(
                 entry.name, entry.span, nested[0] if callee == "deferred" and nested else call, inner
             )
+            return replace(found, aliases=tuple(behind.aliases))
         if call is not None and callee in _OTHERS:
             return Field(entry.name, entry.span, render(inner) or callee, constraints={callee: brief(call)})
         if mapped:
-            return column(entry.name, entry.span, None, inner)
+            found = column(entry.name, entry.span, None, inner)
+            return replace(found, nullable=behind.nullable, aliases=tuple(behind.aliases))
         return None
 
     def shape(self, source: ClassSource) -> Shape:
