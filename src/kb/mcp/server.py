@@ -10,6 +10,7 @@ import anyio.to_thread
 from mcp.server import MCPServer
 
 from kb import __version__
+from kb.mcp.asking import AskedServer
 from kb.mcp.calls import Calls, Observer, unobserved
 from kb.mcp.comparing_tools import add_comparing_tools
 from kb.mcp.instructions import INSTRUCTIONS
@@ -29,8 +30,9 @@ def build_server(
     library: Library, *, answers: Answers = "structured", observer: Observer = unobserved
 ) -> MCPServer[Any]:
     """The server with everything registered; it holds no connection until it is asked something."""
-    server: MCPServer[Any] = MCPServer(
+    server = AskedServer(
         "kb",
+        observer=observer,
         title="kb: knowledge that can be proven",
         instructions=INSTRUCTIONS,
         version=__version__,
