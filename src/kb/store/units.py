@@ -149,8 +149,10 @@ class SnapshotUnits:
         ).fetchall()
         return [(str(key), int(pk)) for key, pk in rows]
 
-    def at_line(self, path: str, line: int) -> list[int]:
+    def at_line(self, path: str, line: int, last: int | None = None) -> list[int]:
         """Artifacts that stand on a span of the file that covers the line, the narrowest span first.
+
+        With `last`, those on a span that covers one of the lines from `line` to `last`.
 
         Of what stands there as the class of a member the member comes first, and a passage after what it repeats.
         """
@@ -163,11 +165,11 @@ class SnapshotUnits:
                JOIN span_occurrence o ON o.parse_id = f.parse_id AND o.span_pk = g.span_pk AND o.n = g.n
                JOIN artifact_derived_from d ON d.artifact_pk = g.artifact_pk AND d.span_pk = g.span_pk
                JOIN artifact a ON a.artifact_pk = g.artifact_pk
-               WHERE p.path = %(path)s AND o.start_line <= %(line)s AND o.end_line >= %(line)s
+               WHERE p.path = %(path)s AND o.start_line <= %(last)s AND o.end_line >= %(line)s
                GROUP BY g.artifact_pk, a.kind, a.logical_key
                ORDER BY min(o.end_line - o.start_line) FILTER (WHERE d.role <> %(member)s) NULLS LAST,
                         a.kind = 'passage', a.logical_key""",
-            {**self._at, "path": path, "line": line, "member": MEMBER},
+            {**self._at, "path": path, "line": line, "last": last or line, "member": MEMBER},
         ).fetchall()
         return [int(row[0]) for row in rows]
 
