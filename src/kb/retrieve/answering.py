@@ -11,6 +11,7 @@ from kb.errors import DatabaseError, IntegrityError, KbError, NotFoundError, Usa
 from kb.model.served import AnsweredFrom, Unit
 from kb.retrieve.budget import shorten_unit
 from kb.retrieve.cursors import decode_cursor
+from kb.retrieve.kinds import kinds_note
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
 from kb.retrieve.search import choose_model
@@ -81,7 +82,7 @@ def search_knowledge(
                 f"the hits are in another order than on the page before: it is {ranking.mode} now",
                 hint="ask again without a cursor",
             )
-        return _page(opened, ranking, notes, start, digest, by, paging)
+        return _page(opened, ranking, kinds, notes, start, digest, by, paging)
 
 
 def _ranked(
@@ -128,7 +129,14 @@ def _not_in_the_index(opened: Opened) -> NotFoundError:
 
 
 def _page(
-    opened: Opened, ranking: Ranking, said: Sequence[str], start: int, digest: str, by: str, paging: Paging
+    opened: Opened,
+    ranking: Ranking,
+    kinds: Sequence[str],
+    said: Sequence[str],
+    start: int,
+    digest: str,
+    by: str,
+    paging: Paging,
 ) -> SearchAnswer:
     source = opened.source()
     hits = ranking.hits
@@ -137,9 +145,7 @@ def _page(
         notes.append(f"no text here has: {', '.join(term[:60] for term in ranking.unknown_terms[:10])}")
     if not hits:
         notes.append(f"nothing there: no unit fits ({ranking.matched} passed the filters)")
-        view = opened.search_view()
-        if not ranking.matched and view is not None:
-            notes.append(f"kinds here: {', '.join(view.kinds)}")
+    notes += kinds_note(kinds, opened)
 
     def load(numbers: Sequence[int]) -> list[FoundUnit]:
         wanted: list[Hit] = [hits[n] for n in numbers]

@@ -73,8 +73,10 @@ class Budget:
                 item is over the limit, as the only one of an answer.
 
         Raises:
-            UsageError: not even one shortened item fits.
+            UsageError: not even one shortened item fits; or the page would begin beyond the end.
         """
+        if start and start >= len(order):
+            raise UsageError("the cursor is beyond the end of the list", hint="ask again without a cursor")
         end = len(order) if most is None else min(len(order), start + most)
         room = self.tokens - self.measure(answer((), start))
         chosen: list[Item] = []

@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kb.errors import UsageError
 from kb.model.served import Provenance, Sha
 from kb.retrieve.budget import Budget
 from kb.retrieve.compatibility import Judgement, judge_standing
 from kb.retrieve.cursors import Cursor, decode_cursor, question_digest
 from kb.retrieve.differences import FieldChange, differences
+from kb.retrieve.kinds import kinds_note
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import MOST_SHOWN, Paging
 from kb.retrieve.standing import StandsIn, stands_in
@@ -128,10 +130,24 @@ def diff_knowledge(
             after = Opened(connection, library.choose(connection, repo, head))
         else:
             after = Opened(connection, library.choose_again(connection, cursor.snapshot_id))
-        before = Opened(connection, library.choose(connection, after.selected.row.name, base))
+        if cursor is None:
+            before = Opened(connection, library.choose(connection, after.selected.row.name, base))
+        else:
+            before = Opened(connection, library.choose_again(connection, base_of(cursor)))
         key = (question, before.snapshot.snapshot_id)
         found: list[_Found] = after.kept(key, lambda: find_changes(before, after, kinds))
-        return _answer(before, after, found, cursor.offset if cursor else 0, digest, paging)
+        return _answer(before, after, found, kinds, cursor.offset if cursor else 0, digest, paging)
+
+
+def base_of(cursor: Cursor) -> int:
+    """The snapshot that the first page compared with: another may be nearest to the base by now.
+
+    Raises:
+        UsageError: the cursor names none.
+    """
+    if not (cursor.order.isascii() and cursor.order.isdigit() and int(cursor.order) < 1 << 62):
+        raise UsageError("this is no cursor", hint="ask again without a cursor")
+    return int(cursor.order)
 
 
 def find_changes(before: Opened, after: Opened, kinds: Sequence[str]) -> list[_Found]:
@@ -200,7 +216,13 @@ def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...
 
 
 def _answer(
-    before: Opened, after: Opened, found: Sequence[_Found], start: int, digest: str, paging: Paging | None
+    before: Opened,
+    after: Opened,
+    found: Sequence[_Found],
+    kinds: Sequence[str],
+    start: int,
+    digest: str,
+    paging: Paging | None,
 ) -> DiffAnswer:
     counts: dict[str, dict[str, int]] = {}
     for one in found:
@@ -213,7 +235,9 @@ def _answer(
         if opened.selected.notice
     ]
     if not found:
-        notes.append("nothing there: both snapshots know the same")
+        of = f" of kind {' or '.join(kinds)}" if kinds else ""
+        notes.append(f"nothing there: both snapshots know the same{of}")
+    notes += kinds_note(kinds, before, after)
 
     def load(numbers: Sequence[int]) -> list[Change]:
         return _changes(before, after, [found[n] for n in numbers])
@@ -232,7 +256,11 @@ def _answer(
             changes=tuple(items),
             total=len(found),
             omitted=len(found) - end,
-            next_cursor=Cursor(after.snapshot.snapshot_id, digest, end).encoded() if more else None,
+            next_cursor=Cursor(
+                after.snapshot.snapshot_id, digest, end, str(before.snapshot.snapshot_id)
+            ).encoded()
+            if more
+            else None,
             notes=tuple(notes),
         )
 

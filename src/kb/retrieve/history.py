@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kb.errors import KbError
+from kb.errors import KbError, UsageError
 from kb.model.served import AnsweredFrom, Provenance, Sha
 from kb.retrieve.compatibility import judge_standing
 from kb.retrieve.cursors import Cursor, decode_cursor, question_digest
@@ -79,15 +79,20 @@ def history(library: Library, key: str, *, repo: str | None, paging: Paging | No
 
     Raises:
         NotFoundError: no indexed commit has the key, and nothing is called so; near names in the hint.
-        UsageError: the cursor belongs to another question.
+        UsageError: the cursor belongs to another question, or to a history of other indexed commits.
     """
     digest = question_digest(repo, "history", key)
     cursor = decode_cursor(paging.cursor, digest) if paging is not None and paging.cursor else None
     with library.opened(repo, None) if cursor is None else library.opened_again(cursor.snapshot_id) as opened:
         keys, seen = _seen(opened, key)
         lines, notes = _lines(opened, seen)
+        looked = question_digest(list(lines))
+        if cursor is not None and cursor.order != looked:
+            raise UsageError(
+                "other commits are indexed than at the page before", hint="ask again without a cursor"
+            )
         found = _moments(keys[0], seen, lines)
-        page = _Page(cursor.offset if cursor else 0, digest, paging)
+        page = _Page(cursor.offset if cursor else 0, digest, looked, paging)
         return _answer(opened, keys, len(lines), found, notes, page)
 
 
@@ -120,6 +125,8 @@ class _Turn:
 class _Page:
     start: int
     digest: str
+    looked: str
+    """Which commits were looked at."""
     paging: Paging | None
 
 
@@ -195,7 +202,9 @@ def _answer(
             moments=tuple(items),
             total=len(turns),
             omitted=len(turns) - end,
-            next_cursor=Cursor(opened.snapshot.snapshot_id, page.digest, end).encoded() if more else None,
+            next_cursor=Cursor(opened.snapshot.snapshot_id, page.digest, end, page.looked).encoded()
+            if more
+            else None,
             notes=notes,
         )
 

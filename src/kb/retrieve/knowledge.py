@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kb.retrieve.kinds import kinds_note
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
 from kb.retrieve.provenance import file_note
@@ -27,15 +28,19 @@ def get_knowledge(
     question = ("knowledge", target, tuple(sorted(kinds)))
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
         found, order = opened.kept(question, lambda: _ranked(opened, target, kinds), lambda one: len(one[1]))
-        note = MANY if found.more else None
+        notes = [MANY] if found.more else []
         if not order:
             unread = file_note(opened, found.path) if found.path else None
             note = f"nothing there: {unread or 'the target exists, and no unit of these kinds stands there'}"
             if kinds and not unread:
                 there = opened.kept((*question, "kinds"), lambda: _kinds(opened, target))
                 note += f"; of these do: {', '.join(there)}" if there else ""
+            notes = [note]
+        else:
+            notes += kinds_note(kinds, opened)
+        said = "; ".join(notes) or None
         at = (found.path, found.start) if found.matched == "line" else None
-        return units_page(opened, order, start, digest, paging, matched=found.matched, note=note, at=at)
+        return units_page(opened, order, start, digest, paging, matched=found.matched, note=said, at=at)
 
 
 def _ranked(opened: Opened, target: str, kinds: Sequence[str]) -> tuple[Target, list[int]]:

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import KbError
 from kb.model.served import AnsweredFrom, Sha
+from kb.retrieve.kinds import kinds_here
 from kb.retrieve.library import Library, Opened
 from kb.store.catalog import repositories, snapshots
 from kb.store.gaps import gaps_at
 from kb.store.search import vectors
 from kb.store.serving import is_searchable
-from kb.store.sizes import kinds_of
 
 _MOST_LISTED = 100
 _MOST_SNAPSHOTS = 10
@@ -136,7 +136,7 @@ def repository_status(library: Library, *, repo: str | None, sha: str | None) ->
     with library.opened(repo, sha) as opened:
         snapshot = opened.snapshot
         at = (opened.connection, snapshot.lineage_id, snapshot.ordinal)
-        kinds: dict[str, int] = opened.kept("kinds", lambda: kinds_of(*at))
+        kinds = kinds_here(opened)
         gaps = opened.kept("gaps", lambda: gaps_at(*at))
         sealed = snapshots(opened.connection, snapshot.repository_id)
         searchable = is_searchable(*at)

@@ -91,12 +91,14 @@ def get_source(
     """The lines of a file, of a span wherever it stands, or of the places that a target stands on.
 
     Raises:
-        UsageError: not exactly one of target, span_id and file is given, or the lines are none.
+        UsageError: not exactly one of target, span_id and file is given, or the lines are none or of no file.
         NotFoundError: no such target, span, file or line; the hint has what is near.
         RepositoryError: the repository cannot be read, so there are no lines.
     """
     if sum(one is not None for one in (wanted.target, wanted.span_id, wanted.file)) != 1:
         raise UsageError("give exactly one of target, span_id, or file (with lines)")
+    if wanted.lines is not None and wanted.file is None:
+        raise UsageError("lines are those of a file", hint="give file with lines, or leave lines out")
     if not 0 <= wanted.context <= MOST_CONTEXT:
         raise UsageError(f"context can be 0 to {MOST_CONTEXT} lines")
     question = ("source", wanted.model_dump(mode="json"))
