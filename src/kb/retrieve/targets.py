@@ -86,10 +86,8 @@ def _place(stored: SnapshotUnits, text: str) -> Target | None:
     lines = _LINES.fullmatch(text)
     if lines is not None and stored.file(lines["path"]) is not None:
         start = int(lines["start"])
-        end = int(lines["end"] or start)
-        return Target(
-            "line", _unique(stored.at_line(lines["path"], start)), lines["path"], start, max(start, end)
-        )
+        end = max(start, int(lines["end"] or start))
+        return Target("line", _unique(stored.at_line(lines["path"], start, end)), lines["path"], start, end)
     if _SPAN.fullmatch(text):
         on_span = stored.on_span(text)
         if on_span:

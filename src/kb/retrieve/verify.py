@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kb.errors import RepositoryError, UsageError
+from kb.errors import NotFoundError, RepositoryError, UsageError
 from kb.git.repository import Repository
 from kb.lexicon import analyze
 from kb.model.files import TreeFile
@@ -20,6 +20,7 @@ from kb.retrieve.library import Library, Opened
 from kb.retrieve.lines import line_texts
 from kb.retrieve.source import parse_lines
 from kb.store.serving import spans_of_blob
+from kb.store.units import ArtifactRow
 from kb.structure.dialects import PARSER_VERSION, dialect_of
 from kb.structure.reader import read_blob
 
@@ -28,6 +29,9 @@ Outcome = Literal["verified", "moved", "changed", "absent"]
 _MOST_ELSEWHERE = 200
 """Files changed since the cited commit that are searched for what left its own file."""
 _LONGEST = 4_000
+_MOST_UNITS = 200
+"""Units on the lines whose words a claim is held against."""
+_MOST_KEYS = 20
 
 
 class Anchor(BaseModel):
@@ -79,6 +83,7 @@ class Verdict(BaseModel):
     units: Annotated[
         tuple[str, ...], Field(description="Logical keys of the units that stand on the lines.")
     ] = ()
+    note: Annotated[str | None, Field(description="Why `units` are not told, and what to run.")] = None
     answered_from: AnsweredFrom
 
 
@@ -98,12 +103,14 @@ def verify_citation(library: Library, citation: Citation, *, repo: str | None) -
     """The verdict on a citation, read from git at both commits; spans decide, not line numbers.
 
     Raises:
-        UsageError: the lines are none, or both a quote and a claim are given.
+        UsageError: the lines are none, the quote is blank, or both a quote and a claim are given.
         NotFoundError: the commit does not exist, or the repository is not indexed.
         RepositoryError: the repository cannot be read.
     """
     if citation.quote is not None and citation.claim is not None:
         raise UsageError("give a quote or a claim, not both")
+    if citation.quote is not None and not citation.quote.strip():
+        raise UsageError("a blank quote stands everywhere", hint="quote words, or leave the quote out")
     start, end = parse_lines(citation.lines)
     with library.opened(repo, None) as opened:
         repository = opened.repository
@@ -111,13 +118,20 @@ def verify_citation(library: Library, citation: Citation, *, repo: str | None) -
             raise RepositoryError(
                 f"{opened.selected.row.location} cannot be read, so nothing can be verified"
             )
-        return _Check(opened, repository, citation, start, end).verdict()
+        return _Check(library, opened, repository, citation, start, end).verdict()
 
 
 class _Check:
     def __init__(
-        self, opened: Opened, repository: Repository, citation: Citation, start: int, end: int
+        self,
+        library: Library,
+        opened: Opened,
+        repository: Repository,
+        citation: Citation,
+        start: int,
+        end: int,
     ) -> None:
+        self.library = library
         self.opened = opened
         self.repository = repository
         self.citation = citation
@@ -129,38 +143,55 @@ class _Check:
         self.quote_found: bool | None = None
         self.missing: tuple[str, ...] | None = None
         self.keys: tuple[str, ...] = ()
+        self.note: str | None = None
+        self.then: list[str] = []
+        """The lines of the file at the cited commit."""
 
     def verdict(self) -> Verdict:
         file = self.repository.file_at(self.old, self.path)
         if file is None:
             return self._made("absent", f"there is no file {self.path[:200]} at {self.old[:12]}")
-        lines = self._lines(file)
+        self.then = lines = self._lines(file)
         if self.end > len(lines):
             return self._made("absent", f"the file has {len(lines)} lines at {self.old[:12]}")
         cited = lines[self.start - 1 : self.end]
         spans = self._spans(file)
         self.anchor = _narrowest(spans, self.start, self.end)
-        self._stand_on(cited)
+        self._stand_on(file, cited)
         if self.quote_found is False:
             return self._misquoted(lines)
         return self._at_other(file, cited)
 
-    def _stand_on(self, cited: Sequence[str]) -> None:
+    def _stand_on(self, file: TreeFile, cited: Sequence[str]) -> None:
         """The units on the lines, and what of quote and claim they bear."""
         text = "\n".join(cited)
         if self.citation.quote is not None:
-            self.quote_found = _folded(self.citation.quote[:_LONGEST]) in _folded(text)
-        pks = list(dict.fromkeys(self.opened.stored.at_line(self.path, self.start)))
-        here = [
-            row
-            for row in self.opened.stored.by_pk(pks)
-            if any(place.path == self.path and place.start_line <= self.start for place in row.places)
-        ]
-        self.keys = tuple(row.logical_key for row in here[:20])
+            self.quote_found = _has(cited, self.citation.quote)
+        here: list[ArtifactRow] = []
+        holder = self._snapshot_with(file)
+        if holder is not None:
+            pks = list(dict.fromkeys(holder.stored.at_line(self.path, self.start, self.end)))
+            here = holder.stored.by_pk(pks[:_MOST_UNITS])
+        self.keys = tuple(row.logical_key for row in here[:_MOST_KEYS])
         if self.citation.claim is not None:
             said = set(analyze([self.citation.claim[:_LONGEST]]).terms)
             known = set(analyze([text, *(f"{row.title} {row.text}" for row in here)]).terms)
             self.missing = tuple(sorted(str(word) for word in said - known)[:50])
+
+    def _snapshot_with(self, file: TreeFile) -> Opened | None:
+        """A snapshot whose file is the cited one, byte for byte: in any other one the lines are others."""
+        for sha in (self.old, None):
+            try:
+                chosen = self.library.choose(self.opened.connection, self.opened.selected.row.name, sha)
+            except NotFoundError:
+                continue
+            opened = Opened(self.opened.connection, chosen)
+            stored = opened.stored.file(self.path)
+            if stored is not None and stored[0] == file.oid:
+                return opened
+        where = self.opened.selected.row.location
+        self.note = f"the units on the lines are not known; run: kb index {where} --sha {self.old[:12]}"
+        return None
 
     def _misquoted(self, lines: Sequence[str]) -> Verdict:
         """The quote is not in the cited lines: elsewhere in the file, or nowhere in it."""
@@ -176,13 +207,17 @@ class _Check:
         there = self.repository.file_at(self.new, self.path)
         if there is not None and there.oid == file.oid:
             return self._made("verified", "unchanged, in the same place", (self.path, self.start, self.end))
+        if there is None:
+            renamed = next((one.path for one in self._changed_files() if one.oid == file.oid), None)
+            if renamed is not None:
+                return self._made("moved", "the whole file stands elsewhere", (renamed, self.start, self.end))
         if self.anchor is None:
             return self._by_text(there, cited)
         if there is not None:
             spans = self._spans(there)
             same = [one for one in spans if one.span.span_id == self.anchor.span.span_id]
             if same:
-                return self._found(self.path, same)
+                return self._found(there, same, cited)
             if self.anchor.span.kind == "module" and len(cited) < len(self._lines(file)):
                 return self._by_text(there, cited)
             named = [
@@ -192,32 +227,53 @@ class _Check:
                 == (self.anchor.span.kind, self.anchor.span.symbol_path)
             ]
             if named:
-                place = (self.path, named[0].start_line, named[0].end_line)
+                # Of several that are called so, the edited one is not among those that stood there before.
+                before = {one.span.span_id for one in self._spans(file)}
+                edited = [one for one in named if one.span.span_id not in before] or named
+                nearest = min(edited, key=self._distance)
+                place = (self.path, nearest.start_line, nearest.end_line)
                 return self._made("changed", "what stood there was edited", place)
-        return self._elsewhere(file)
+        return self._elsewhere(file, cited)
 
-    def _found(self, path: str, same: Sequence[LocatedSpan]) -> Verdict:
+    def _distance(self, one: LocatedSpan) -> int:
+        assert self.anchor is not None
+        return abs(one.start_line - self.anchor.start_line)
+
+    def _found(self, there: TreeFile, same: Sequence[LocatedSpan], cited: Sequence[str]) -> Verdict:
+        """The same code stands in a file: comments and layout, which are not part of its identity, may be others."""
         assert self.anchor is not None
         anchor = self.anchor
-        nearest = min(same, key=lambda one: (one.n != anchor.n, abs(one.start_line - anchor.start_line)))
-        # Comments may grow or shrink inside a span: its length says whether the lines keep their offsets.
-        if nearest.end_line - nearest.start_line == anchor.end_line - anchor.start_line:
-            shift = nearest.start_line - anchor.start_line
-            place = (path, self.start + shift, self.end + shift)
+        nearest = min(same, key=lambda one: (one.n != anchor.n, self._distance(one)))
+        lines = self._lines(there)
+        found = _followed(
+            _inside(self.then, anchor), self.start - anchor.start_line, cited, _inside(lines, nearest)
+        )
+        if found is None:
+            place = (there.path, nearest.start_line, nearest.end_line)
+            if all(line.lstrip().startswith("#") for line in cited if line.strip()):
+                return self._made("changed", "the same code stands there, and other comments", place)
+            otherwise = ", with other comments or laid out otherwise"
         else:
-            place = (path, nearest.start_line, nearest.end_line)
+            first = nearest.start_line + found
+            place = (there.path, first, first + len(cited) - 1)
+            otherwise = ""
+        if self.citation.quote is not None and not _has(lines[place[1] - 1 : place[2]], self.citation.quote):
+            return self._made("changed", "the same code stands there, and not as it is quoted", place)
         if place == (self.path, self.start, self.end):
-            return self._made("verified", "the same span stands in the same place", place)
-        return self._made("moved", "the same span stands elsewhere", place)
+            return self._made("verified", f"the same span stands in the same place{otherwise}", place)
+        return self._made("moved", f"the same span stands elsewhere{otherwise}", place)
 
-    def _elsewhere(self, file: TreeFile) -> Verdict:
+    def _changed_files(self) -> list[TreeFile]:
+        """The files that are other or new at the commit compared with."""
+        return [one.new for one in self.repository.diff(self.old, self.new) if one.new is not None]
+
+    def _elsewhere(self, file: TreeFile, cited: Sequence[str]) -> Verdict:
         assert self.anchor is not None
-        added = [one.new for one in self.repository.diff(self.old, self.new) if one.new is not None]
-        added.sort(key=lambda new: new.oid != file.oid)
+        added = sorted(self._changed_files(), key=lambda new: new.oid != file.oid)
         for new in added[:_MOST_ELSEWHERE]:
             same = [one for one in self._spans(new) if one.span.span_id == self.anchor.span.span_id]
             if same:
-                return self._found(new.path, same)
+                return self._found(new, same, cited)
         return self._made("absent", f"what stood there is gone at {self.new[:12]}")
 
     def _by_text(self, there: TreeFile | None, cited: Sequence[str]) -> Verdict:
@@ -227,11 +283,9 @@ class _Check:
         lines = self._lines(there)
         if lines[self.start - 1 : self.end] == list(cited):
             return self._made("verified", "the same text stands there", (self.path, self.start, self.end))
-        for at in range(len(lines) - len(cited) + 1):
-            if lines[at : at + len(cited)] == list(cited):
-                return self._made(
-                    "moved", "the same text stands elsewhere", (self.path, at + 1, at + len(cited))
-                )
+        at = min(_starts(lines, cited), key=lambda at: abs(at + 1 - self.start), default=None)
+        if at is not None:
+            return self._made("moved", "the same text stands elsewhere", (self.path, at + 1, at + len(cited)))
         return self._made("changed", "the lines were edited, and no span smaller than the file covers them")
 
     def _lines(self, file: TreeFile) -> list[str]:
@@ -269,6 +323,7 @@ class _Check:
             quote_found=self.quote_found,
             claim_words_missing=self.missing,
             units=self.keys,
+            note=self.note,
             answered_from=self.opened.source(),
         )
 
@@ -282,6 +337,38 @@ def _narrowest(spans: Sequence[LocatedSpan], start: int, end: int) -> LocatedSpa
 
 def _folded(text: str) -> str:
     return " ".join(text.split())
+
+
+def _has(lines: Sequence[str], quote: str) -> bool:
+    """Whether a quote stands on the lines, whitespace folded."""
+    return _folded(quote[:_LONGEST]) in _folded("\n".join(lines))
+
+
+def _inside(lines: Sequence[str], span: LocatedSpan) -> list[str]:
+    """The lines of a span, whitespace folded: code that is indented otherwise is the same."""
+    return [_folded(line) for line in lines[span.start_line - 1 : span.end_line]]
+
+
+def _starts(lines: Sequence[str], part: Sequence[str]) -> list[int]:
+    """Where the part stands among the lines, counted from 0."""
+    wanted, first = list(part), part[0]
+    return [
+        at
+        for at in range(len(lines) - len(wanted) + 1)
+        if lines[at] == first and lines[at : at + len(wanted)] == wanted
+    ]
+
+
+def _followed(then: Sequence[str], at: int, cited: Sequence[str], now: Sequence[str]) -> int | None:
+    """Where cited lines of a span stand in the same span elsewhere, counted from 0; None where they do not.
+
+    Of several alike it is the one with as many of them before it: the code is the same in both.
+    """
+    part = [_folded(line) for line in cited]
+    before, after = _starts(then, part), _starts(now, part)
+    if len(before) == len(after) and at in before:
+        return after[before.index(at)]
+    return min(after, key=lambda start: abs(start - at), default=None)
 
 
 def _find_quote(lines: Sequence[str], quote: str) -> tuple[int, int] | None:
