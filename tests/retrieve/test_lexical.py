@@ -1,6 +1,9 @@
 """BM25 in SQL: equal to bm25s, with every snapshot's own statistics, whatever the way to the snapshot."""
 
 import random
+from collections import Counter
+from itertools import pairwise
+from statistics import mean
 
 import bm25s
 import numpy as np
@@ -124,6 +127,52 @@ def test_an_index_of_another_lexicon_is_made_anew(writer, corpus, view_of, monke
     monkeypatch.setattr(index, "LEXICON_VERSION", index.LEXICON_VERSION + 1)
     assert index.catch_up(writer, corpus.lineage_id) == 30
     assert_equal_to_reference(writer, view_of(corpus), docs, QUERIES[:2])
+
+
+PAGES = """SELECT relname, pg_stat_get_xact_blocks_fetched(oid) FROM pg_class
+           WHERE relname IN ('search_document', 'search_block', 'search_frequency', 'search_member',
+                             'search_snapshot', 'stage_search_change')"""
+"""Pages that the open transaction has looked at, of a lineage's index: those for rows that are dead count too."""
+
+
+def pages_of_each_commit(writer, corpus, commits, monkeypatch):
+    """By table, how many pages each commit's turn looks at while an index that was wiped is made anew."""
+    docs = [
+        Doc(f"passage:{n}", f"word{n % 9} common text number {n} of {commits}")
+        for n in range(100 + 20 * commits)
+    ]
+    for first in range(0, 20 * commits, 20):
+        corpus.commit(docs[first : first + 100])
+    index.catch_up(writer, corpus.lineage_id)
+    writer.execute("DELETE FROM search_index WHERE lineage_id = %s", (corpus.lineage_id,))
+    # As the planner chooses where tables are large.
+    for way in ("seqscan", "hashjoin", "mergejoin"):
+        writer.execute(f"SET enable_{way} = off")
+    advance, seen = index._advance, []
+
+    def counted(connection, state, ordinal):
+        added = advance(connection, state, ordinal)
+        seen.append(Counter(dict(connection.execute(PAGES).fetchall())))
+        return added
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "_advance", counted)
+        index.catch_up(writer, corpus.lineage_id)
+    for way in ("seqscan", "hashjoin", "mergejoin"):
+        writer.execute(f"RESET enable_{way}")
+    return [now - before for before, now in pairwise(seen)]
+
+
+def test_an_index_made_anew_costs_each_commit_the_same_however_many_there_are(writer, monkeypatch):
+    few, many = (
+        pages_of_each_commit(writer, Corpus(writer, f"of{commits}"), commits, monkeypatch)
+        for commits in (30, 90)
+    )
+    for table in sorted(set().union(*few, *many)):
+        usual = mean(pages[table] for pages in few[10:])
+        for start in range(10, len(many), 10):
+            taken = mean(pages[table] for pages in many[start : start + 10])
+            assert taken <= 1.1 * usual + 5, (table, start)
 
 
 def test_a_drifting_average_length_rebuilds_the_impacts(writer, corpus, view_of):

@@ -156,7 +156,8 @@ def _stage_changes(connection: psycopg.Connection[Any], state: IndexState, ordin
         """CREATE TEMP TABLE IF NOT EXISTS stage_search_change (artifact_pk int8, entered bool)
            ON COMMIT DELETE ROWS"""
     )
-    connection.execute("DELETE FROM stage_search_change")
+    # Not DELETE: what is deleted is read over again for each snapshot, as long as the transaction lasts.
+    connection.execute("TRUNCATE stage_search_change")
     connection.execute(
         """WITH touched AS (
                SELECT artifact_pk FROM snapshot_entry
@@ -350,11 +351,13 @@ def _put_frequencies(
     terms = sorted(changed)
     before: dict[int, int] = {}
     if ordinal > 0:
+        # Bounded by the ordinal: an index that was emptied in this transaction has later rows, which are dead
+        # and would be gone through for each term.
         rows = connection.execute(
             """SELECT t, f.documents FROM unnest(%s::int4[]) AS t CROSS JOIN LATERAL (
-                   SELECT documents FROM search_frequency
-                   WHERE lineage_id = %s AND term_id = t ORDER BY from_ord DESC LIMIT 1) f""",
-            (terms, lineage_id),
+                   SELECT documents FROM search_frequency WHERE lineage_id = %s AND term_id = t
+                     AND from_ord < %s ORDER BY from_ord DESC LIMIT 1) f""",
+            (terms, lineage_id, ordinal),
         ).fetchall()
         before = {int(term): int(documents) for term, documents in rows}
     copy_rows(
@@ -401,7 +404,7 @@ def rebuild(connection: psycopg.Connection[Any], state: IndexState, average_leng
                WHERE d.lineage_id = %s AND d.doc = s.doc""",
             (state.lineage_id,),
         )
-        connection.execute("DELETE FROM stage_search_impacts")
+        connection.execute("TRUNCATE stage_search_impacts")
     state.through_ordinal = through
 
 

@@ -29,7 +29,7 @@ def switch(
     touched: dict[tuple[str, int], list[tuple[int, bool]]] = defaultdict(list)
     for kind, doc, entered in changes:
         touched[kind, doc // CHUNK].append((doc % CHUNK, entered))
-    before = _latest(connection, lineage_id, touched)
+    before = _before(connection, lineage_id, ordinal, touched)
 
     def rows() -> Iterable[tuple[bytes, ...]]:
         for (kind, chunk), places in sorted(touched.items()):
@@ -45,16 +45,17 @@ def switch(
     )
 
 
-def _latest(
-    connection: psycopg.Connection[Any], lineage_id: int, keys: Iterable[tuple[str, int]]
+def _before(
+    connection: psycopg.Connection[Any], lineage_id: int, ordinal: int, keys: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], bytes]:
     wanted = list(keys)
+    # Bounded by the ordinal: later rows are there, and dead, where the index is made anew.
     rows = connection.execute(
         """SELECT k.kind, k.chunk, m.bits FROM unnest(%s::text[], %s::int4[]) AS k (kind, chunk)
            CROSS JOIN LATERAL (
                SELECT bits FROM search_member m WHERE m.lineage_id = %s AND m.kind = k.kind
-                 AND m.chunk = k.chunk ORDER BY from_ord DESC LIMIT 1) m""",
-        ([kind for kind, _ in wanted], [chunk for _, chunk in wanted], lineage_id),
+                 AND m.chunk = k.chunk AND m.from_ord < %s ORDER BY from_ord DESC LIMIT 1) m""",
+        ([kind for kind, _ in wanted], [chunk for _, chunk in wanted], lineage_id, ordinal),
     ).fetchall()
     return {(str(kind), int(chunk)): bytes(bits) for kind, chunk, bits in rows}
 

@@ -131,7 +131,7 @@ def missing_texts(
         connection.execute(
             "CREATE TEMP TABLE IF NOT EXISTS stage_missing_text (text_pk int8 PRIMARY KEY, artifact_pk int8)"
         )
-        connection.execute("DELETE FROM stage_missing_text")
+        connection.execute("TRUNCATE stage_missing_text")
         connection.execute(
             f"INSERT INTO stage_missing_text SELECT d.text_pk, min(d.artifact_pk) {_MISSING} GROUP BY d.text_pk",
             {"lineage": lineage_id, "ordinal": ordinal, "model": model.model_pk},
