@@ -1,5 +1,7 @@
 """Command lines of click, Typer and argparse with the words that call them and their options."""
 
+import click
+
 from evals.folders import by_key, linked
 from kb.extract.configuration.extractor import ConfigurationExtractor
 
@@ -167,3 +169,61 @@ def test_a_variable_that_an_option_reads_is_a_setting():
     assert found["setting:env:APP_DEBUG"].places == (("read", "c.py", 3, 5),)
     assert found["setting:env:TIMES"].draft.body["defaults"] == ["3"]
     assert "setting:env:N" in found
+
+
+def test_options_that_a_name_or_a_decorator_of_the_project_keeps_are_the_commands_own():
+    """What click itself lists for the same source."""
+    shared = (
+        "import functools\nimport click\nverbose = click.option('--verbose', is_flag=True)\n"
+        "def common(f):\n    f = click.option('--c1')(f)\n    return click.option('--c2')(f)\n"
+        "def inner(f):\n    @click.option('--deep', default=2)\n    @functools.wraps(f)\n"
+        "    def wrapper(**given): return f(**given)\n    return wrapper\n"
+        "def timed(f): return f\n"
+    )
+    main = (
+        "import click\nfrom shared import common, inner, timed, verbose\n"
+        "@click.command()\n@verbose\n@timed\n@common\n@inner\n@click.version_option('1', '--ver')\ndef run(**given): ...\n"
+    )
+    found = knowledge({"shared.py": shared, "main.py": main})["command:click:main.run"]
+    options = found.draft.body["options"]
+    space: dict[str, object] = {}
+    exec(shared, space)
+    exec(main.replace("from shared import common, inner, timed, verbose", ""), space)
+    command = space["run"]
+    assert isinstance(command, click.Command)
+    assert sorted(name for option in options for name in option["names"]) == sorted(
+        name for option in command.params for name in option.opts
+    )
+    assert options[-1] == {"names": ["--ver"], "kind": "version_option", "version": "1"}
+    assert [place[1:3] for place in found.places if place[0] == "option"] == [
+        ("shared.py", 3), ("shared.py", 4), ("shared.py", 7),
+    ]  # fmt: skip
+
+
+def test_subcommands_that_a_loop_adds_are_each_one_or_are_said_to_be_made_at_run_time():
+    text = (
+        "import argparse\nparser = argparse.ArgumentParser('tool')\nsub = parser.add_subparsers()\n"
+        "for name in ('up', 'down'):\n    one = sub.add_parser(name)\n    one.add_argument('--deep')\n"
+        "for plugin in plugins():\n    other = sub.add_parser(plugin)\n    other.add_argument('--wide')\n"
+    )
+    found = knowledge({"m.py": text})
+    assert {key: (entry.draft.body["command"], entry.draft.confidence) for key, entry in found.items()} == {
+        "command:argparse:m": ("tool", 100),
+        "command:argparse:m:up": ("tool up", 100),
+        "command:argparse:m:down": ("tool down", 100),
+        "command:argparse:m:<plugin>": ("tool <plugin>", 60),
+    }
+    assert found["command:argparse:m:<plugin>"].draft.body["resolution"] == "dynamic"
+
+
+def test_the_variable_of_an_option_in_annotated_has_the_parameter_s_default():
+    text = (
+        "import typer\nfrom typing import Annotated\napp = typer.Typer()\n@app.command()\n"
+        "def go(age: Annotated[int, typer.Option('--age', '-a', envvar='AGE')] = 3,\n"
+        "       old: str = typer.Option('x', '--old', envvar='OLD'),\n"
+        "       need: Annotated[str, typer.Option(envvar='NEED')] = ...): ...\n"
+    )
+    found = knowledge({"m.py": text})
+    assert found["setting:env:AGE"].draft.body["defaults"] == ["3"]
+    assert found["setting:env:OLD"].draft.body["defaults"] == ['"x"']
+    assert "defaults" not in found["setting:env:NEED"].draft.body

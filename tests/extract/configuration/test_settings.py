@@ -132,3 +132,22 @@ def test_flask_settings_are_read_from_config():
     )
     assert found["setting:flask:LIMIT"].places == (("write", "app.py", 3, 3), ("read", "app.py", 7, 7))
     assert found["setting:flask:LIMIT"].draft.body["defaults"] == ["5"]
+
+
+def test_another_name_for_what_reads_the_environment_is_followed():
+    text = (
+        "import os\nfrom os import getenv as read\nenv = os.environ.get\nask = read\n"
+        "A = env('A_VAR', 'a')\nB = ask('B_VAR')\nos.putenv('C_VAR', 'c')\nos.unsetenv('D_VAR')\n"
+    )
+    found = knowledge({"m.py": text})
+    assert sorted(found) == [
+        "setting:env:A_VAR",
+        "setting:env:B_VAR",
+        "setting:env:C_VAR",
+        "setting:env:D_VAR",
+    ]
+    assert found["setting:env:A_VAR"].draft.body["defaults"] == ['"a"']
+    assert [place[0] for key in ("C", "D") for place in found[f"setting:env:{key}_VAR"].places] == [
+        "write",
+        "delete",
+    ]

@@ -119,3 +119,36 @@ def test_a_decorator_around_two_frameworks_is_of_the_one_that_is_written_first()
         for order in itertools.permutations(verbs, 3)
     }
     assert said == {order: [order[0]] for order in said}
+
+
+def test_a_signal_that_a_loop_goes_through_is_connected():
+    text = (
+        "from django.db.models.signals import post_save, pre_delete\nfrom django.dispatch import Signal\n"
+        "paid = Signal()\nALL = [paid, post_save]\ndef note(**given): ...\n"
+        "for signal in (post_save, pre_delete):\n    signal.connect(note)\n"
+        "def tell():\n    for one in ALL:\n        one.send(None)\n"
+        "for link in links():\n    link.connect(note)\n"
+    )
+    found = knowledge({"m.py": text})
+    assert {
+        key: sorted(set(entry.draft.body) & {"handlers", "emitters"}) for key, entry in found.items()
+    } == {
+        "event:signal:m.paid": ["emitters"],
+        "event:signal:django.db.models.signals.post_save": ["emitters", "handlers"],
+        "event:signal:django.db.models.signals.pre_delete": ["handlers"],
+    }
+
+
+def test_every_key_of_a_call_and_of_a_pipeline_under_any_name_is_read():
+    text = (
+        "import redis\nclient = redis.Redis()\ndef f(i, keys):\n    client.set(f'user:{i}', 1)\n"
+        "    client.delete('a', f'user:{i}')\n    client.unlink(*keys)\n"
+        "    with client.pipeline() as p:\n        p.incr('count')\n"
+        "    q = client.pipeline(transaction=False)\n    q.delete('count')\n"
+    )
+    found = knowledge({"m.py": text})
+    body = found["cache:key:user:*"].draft.body
+    assert [entry["via"] for entry in body["deletes"]] == ["delete"]
+    assert "invalidation" not in body
+    assert set(found["cache:key:count"].draft.body) >= {"writes", "deletes"}
+    assert found["event:dynamic:m"].draft.body["cache"] == 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tree_sitter
 
 from kb.extract import calls
 from kb.extract.api import ParseView
 from kb.extract.configuration.facts import Option, Parser
-from kb.extract.expressions import argument, brief, dotted, keywords, positional, text_of
+from kb.extract.expressions import argument, brief, dotted, keywords, positional, text_of, texts_of
 from kb.structure.facts import Definition, Expr, SpanRef
 
 _CALLS = frozenset(
@@ -37,6 +37,8 @@ class _Parser:
     options: list[Option] = field(default_factory=list)
     function: str = ""
     dynamic: bool = False
+    runs: tuple[str, ...] = ()
+    """Names that a loop over texts gives it one after the other."""
 
 
 class ParserReader:
@@ -54,12 +56,28 @@ class ParserReader:
             return ()
         for node in calls.named(self.parse, _CALLS):
             self._call(node)
+        parents = {parser.parent for parser in self.parsers}
+        for index, parser in enumerate(tuple(self.parsers)):
+            if parser.runs and index not in parents:
+                parser.name, parser.dynamic = parser.runs[0], False
+                self.parsers += [replace(parser, name=name) for name in parser.runs[1:]]
         return tuple(
             Parser(
                 p.span, p.scope, p.name, p.parent, p.given, p.purpose, tuple(p.options), p.function, p.dynamic
             )
             for p in self.parsers
         )
+
+    def _runs(self, node: tree_sitter.Node, name: str) -> tuple[str, ...]:
+        """The texts that a `for name in (...)` around the call goes through; none where that cannot be told."""
+        loop = node.parent
+        while loop is not None and loop.type not in ("function_definition", "module"):
+            left, right = loop.child_by_field_name("left"), loop.child_by_field_name("right")
+            if loop.type == "for_statement" and left is not None and left.text == name.encode():
+                said = texts_of(self.parse.expr(right)) if right is not None else None
+                return tuple(dict.fromkeys(said or ()))
+            loop = loop.parent
+        return ()
 
     def _call(self, node: tree_sitter.Node) -> None:
         call = self.parse.expr(node)
@@ -82,9 +100,11 @@ class ParserReader:
             given = positional(call)[0] if positional(call) else argument(call, "name")
             name = text_of(given)
             made = self._new(
-                node, scope, name or brief(given), index, purpose=text_of(argument(call, "help")) or ""
+                node, scope, name or f"<{brief(given)}>", index, purpose=text_of(argument(call, "help")) or ""
             )
             self.parsers[made].dynamic = name is None
+            if given is not None and given.kind == "name":
+                self.parsers[made].runs = self._runs(node, given.value)
             self._bind(node, scope, made)
         elif verb == "set_defaults":
             parser.function = parser.function or dotted(keywords(call).get("func"))

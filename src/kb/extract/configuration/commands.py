@@ -124,7 +124,8 @@ class Commands:
                 _typer_option(param) for param in definition.params if param.name not in ("ctx", "self")
             ]
         else:
-            options = [o for d in definition.decorators if (o := _click_option(d)) is not None]
+            options = [option for option, _ in self._click_options(definition)]
+            groundings += [ground for _, ground in self._click_options(definition) if ground is not None]
         body: dict[str, Any] = {"command": " ".join(path), "function": name, "family": family}
         if last(dotted(decorator.expr)) in ("group", "callback"):
             body["group"] = True
@@ -134,6 +135,35 @@ class Commands:
         if outer is not None and owner in {param.name for param in outer.params}:
             body["below"] = "what is handed to the function that adds it"
         return _draft(f"command:{family}:{name}", body, options, _summary(definition.docstring), groundings)
+
+    def _click_options(self, definition: Definition) -> Iterator[tuple[dict[str, Any], Grounding | None]]:
+        """Options in the order of the decorators, with what says those that a name or a function keeps."""
+        path = self.file.path
+        scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
+        for decorator in definition.decorators:
+            own = _click_option(decorator.expr)
+            name = dotted(decorator.expr)
+            if own is not None or last(name) in ("command", "group") or not name:
+                yield from [(own, None)] if own is not None else []
+                continue
+            found = self.reader.resolve(path, name, scope)
+            if found.target != "internal" or found.path is None or not found.symbol_path:
+                continue
+            view = self.reader.view(found.path)
+            kept = self.reader.assignment(found.path, found.symbol_path)
+            if kept is not None and view is not None:  # `verbose = click.option("--verbose")`
+                own = _click_option(kept.value) if kept.value is not None else None
+                if own is not None:
+                    yield own, view.ground_module(kept.span, "option")
+                continue
+            shares = self.reader.definition(found.path, found.symbol_path)
+            inside = f"{found.symbol_path}.<locals>."
+            for entry in self._facts_of(found.path).shared if shares is not None and view is not None else ():
+                own = _click_option(entry.expr)
+                if own is None or shares is None or view is None:
+                    continue
+                if entry.scope == found.symbol_path or entry.scope.startswith(inside):
+                    yield own, view.ground_module(shares.header, "option")
 
     def _path(
         self, path: str, definition: Definition, decorator: Decorator, family: str, depth: int = 0
@@ -268,6 +298,8 @@ class Commands:
         body: dict[str, Any] = {"command": command, "family": "django" if django else "argparse"}
         if parser.given and not django:
             body["parser"] = "handed to the function"
+        if parser.dynamic:
+            body["resolution"] = "dynamic"
         groundings = [self.file.ground(parser.span, "definition")]
         groundings += [self.file.ground(o.span, "option") for o in parser.options if o.span >= 0]
         if parser.function:
@@ -293,7 +325,7 @@ def _draft(
         body["help"] = summary
     if options:
         body["options"] = list(options)
-    dynamic = any(option.get("resolution") for option in options)
+    dynamic = "resolution" in body or any(option.get("resolution") for option in options)
     lines = [f"command {body['command']} ({body['family']})"]
     if summary:
         lines.append(summary)
@@ -333,13 +365,15 @@ def _argparse_option(option: Option) -> dict[str, Any]:
     return entry
 
 
-def _click_option(decorator: Decorator) -> dict[str, Any] | None:
-    verb = last(dotted(decorator.expr))
+def _click_option(call: Expr) -> dict[str, Any] | None:
+    verb = last(dotted(call))
     if verb not in _OPTIONS:
         return None
-    call = decorator.expr
     names = [item.value for item in positional(call) if item.kind == "str"] if call.kind == "call" else []
+    version = names.pop(0) if verb == "version_option" and names else None
     entry: dict[str, Any] = {"names": names or [f"--{verb.removesuffix('_option')}"], "kind": verb}
+    if version is not None:
+        entry["version"] = version
     options = keywords(call) if call.kind == "call" else {}
     entry.update(
         (word, text_of(options[word]) or brief(options[word])) for word in _SETTINGS if word in options

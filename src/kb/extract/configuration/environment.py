@@ -102,7 +102,7 @@ class Names:
         bound = entry.alias or entry.name or entry.module
         if entry.module == "os" and entry.name is None and not entry.level:
             self.environ.add(f"{bound}.environ")
-            self.getenv.add(f"{bound}.getenv")
+            self.getenv |= {f"{bound}.getenv", f"{bound}.putenv", f"{bound}.unsetenv"}
         elif entry.module == "os" and entry.name == "environ":
             self.environ.add(bound)
         elif entry.module == "os" and entry.name == "getenv":
@@ -120,6 +120,8 @@ class Names:
             return
         if call.kind == "name" and call.value in self.environ:
             self.environ.add(entry.name)
+        elif call.kind == "name" and call.value in self.getenv | {f"{name}.get" for name in self.environ}:
+            self.getenv.add(entry.name)  # `env = os.environ.get`
         if call.kind != "call":
             return
         if last(call.value) in ENV_MAKERS:

@@ -9,10 +9,10 @@ from kb.extract.api import FactOutput, FileView, ParseView, WorldView
 from kb.extract.configuration.argparse import ParserReader
 from kb.extract.configuration.commands import Commands
 from kb.extract.configuration.environment import Environment
-from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Made, Mounted, Read
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Made, Mounted, Read, Shared
 from kb.extract.configuration.settings import Settings
 from kb.extract.entities.annotations import Typed
-from kb.extract.expressions import argument, brief, dotted, keywords, last, positional, text_of, texts_of
+from kb.extract.expressions import argument, brief, dotted, keywords, last, text_of, texts_of
 from kb.extract.reading import Reader
 from kb.model.artifacts import ArtifactDraft
 
@@ -21,6 +21,8 @@ _SETTINGS_NAMES = frozenset(
     {"base", "common", "settings", "default", "defaults", "dev", "development", "prod", "production", "local"}
 )
 _OPTIONS = frozenset({"option", "argument", "Option", "Argument"})
+_CLICK = frozenset({"click", "rich_click", "asyncclick", "cloup"})
+_CLICK_OPTIONS = frozenset({b"option", b"argument"})
 _MOUNTING = frozenset({b"add_typer", b"add_command"})
 _MAKING = frozenset({b"Typer", b"Group", b"AppGroup"})
 
@@ -29,7 +31,7 @@ class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 5
+    version = 6
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -40,14 +42,15 @@ class ConfigurationExtractor:
         sources = tuple(dict.fromkeys(_sources(parse)))
         is_settings = _is_settings(parse)
         made = tuple(_made(parse))
-        if not (reads or parsers or mounted or is_settings or made or sources):
+        shared = tuple(_shared(parse))
+        if not (reads or parsers or mounted or is_settings or made or sources or shared):
             return None
         keys = {f"{read.family}:{read.name}" for read in reads if read.name}
         originals = {entry.alias: entry.name for entry in parse.module.imports if entry.alias and entry.name}
         keys |= {f"mounted:{originals.get(entry.child) or last(entry.child)}" for entry in mounted}
         keys |= {"django-settings"} if is_settings else set()
         keys |= {"flask-sources"} if sources else set()
-        facts = ConfigurationFacts(reads, parsers, mounted, is_settings, made, sources)
+        facts = ConfigurationFacts(reads, parsers, mounted, is_settings, made, sources, shared)
         return FactOutput(facts, tuple(sorted(keys)))
 
     def link(self, file: FileView, world: WorldView) -> Iterable[ArtifactDraft]:
@@ -84,16 +87,18 @@ def _is_settings(parse: ParseView) -> bool:
 def _option_variables(parse: ParseView) -> Iterator[Read]:
     """Environment variables that an option of click or Typer takes its value from."""
     for definition in parse.module.definitions:
-        given = [decorator.expr for decorator in definition.decorators]
-        given += [param.default for param in definition.params if param.default is not None]
-        given += [item for param in definition.params for item in Typed(param.annotation).metadata]
-        for call in given:
+        given = [
+            (decorator.expr, keywords(decorator.expr).get("default")) for decorator in definition.decorators
+        ]
+        for param in definition.params:
+            if param.default is not None:
+                given.append((param.default, argument(param.default, "default", 0)))
+            # In `Annotated` the words of an option are positional, and the parameter's default is its own.
+            given += [(item, param.default) for item in Typed(param.annotation).metadata]
+        for call, default in given:
             if call.kind != "call" or last(dotted(call)) not in _OPTIONS or "envvar" not in keywords(call):
                 continue
             variables = keywords(call)["envvar"]
-            default = keywords(call).get("default")
-            if default is None and last(dotted(call)).istitle() and positional(call):
-                default = positional(call)[0]
             for name in [text_of(variables)] if text_of(variables) else texts_of(variables) or [""]:
                 yield Read(
                     "env",
@@ -101,8 +106,22 @@ def _option_variables(parse: ParseView) -> Iterator[Read]:
                     parse.module_span(definition.header),
                     definition.symbol_path,
                     via="an option of the command line",
-                    default=None if default is None else brief(default),
+                    default=None if default is None or brief(default) == "..." else brief(default),
                 )
+
+
+def _shared(parse: ParseView) -> Iterator[Shared]:
+    """Options of click that a function applies to another one, by a call or inside a decorator of its own."""
+    if not any(entry.module.partition(".")[0] in _CLICK for entry in parse.module.imports):
+        return
+    for node in calls.named(parse, _CLICK_OPTIONS):
+        scope = parse.scope_of(node)
+        if scope and node.parent is not None and node.parent.type != "decorator":
+            yield Shared(scope, parse.expr(node))
+    for definition in parse.module.definitions:
+        for decorator in definition.decorators if "<locals>" in definition.symbol_path else ():
+            if last(dotted(decorator.expr)).encode() in _CLICK_OPTIONS:
+                yield Shared(definition.symbol_path, decorator.expr)
 
 
 def _made(parse: ParseView) -> Iterator[Made]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kb.structure.facts import SpanRef
+from kb.structure.facts import Expr, SpanRef
 
 SOURCE = "configuration"
 
@@ -74,6 +74,13 @@ class Made(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     scope: str
 
 
+class Shared(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """An option of click that a function gives to the commands that it decorates."""
+
+    scope: str
+    expr: Expr
+
+
 class ConfigurationFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """Everything of one blob."""
 
@@ -85,3 +92,4 @@ class ConfigurationFacts(msgspec.Struct, frozen=True, array_like=True, omit_defa
     made: tuple[Made, ...] = ()
     sources: tuple[str, ...] = ()
     """What `app.config.from_object(...)` is given: a dotted name, as text or as written."""
+    shared: tuple[Shared, ...] = ()

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 import tree_sitter
 
 from kb.extract.events.facts import Seen
-from kb.extract.expressions import argument, pattern_of
+from kb.extract.expressions import argument, pattern_of, positional
 from kb.structure.facts import Expr
 
 _DEPTH = 4
 """Names of names, and functions that call functions, are followed this far."""
+_SEVERAL = frozenset("delete unlink exists touch mget delete_many get_many".split())
+"""Take any number of keys one after the other, in Redis or in Flask-Caching."""
+_TEXTS = frozenset({"str", "fstr", "binop"})
 _COMPOSED = frozenset({"fstr", "binop", "call", "attr", "dict", "list", "tuple", "set"})
 
 
@@ -33,6 +36,8 @@ def keys_of(seen: Seen) -> Iterator[str]:
         items = expr.items
     else:
         items = (expr,)
+    if seen.verb in _SEVERAL:  # `redis.delete("a", "b")`; a second argument of Django's is a number
+        items = (*items, *(item for item in positional(seen.expr)[1:] if known(seen, item).kind in _TEXTS))
     for item in items:
         key = pattern_of(known(seen, item))
         if key and any(char.isalnum() for char in key):

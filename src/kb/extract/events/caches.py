@@ -77,7 +77,8 @@ class Caches:
         """Told from the callee's text."""
         if verb in _CLEARS or _HOLDER.search(owner) or owner in blob.assigned:
             return True
-        return last(owner) in _PIPES and b"redis" in blob.parse.source.lower()
+        piped = last(owner) in _PIPES or owner in blob.pipes
+        return piped and b"redis" in blob.parse.source.lower()
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """A caching decorator; a call with a key on something that is a cache by its name or its maker."""
@@ -97,7 +98,8 @@ class Caches:
             keys = list(cache_keys.keys_of(seen))
             for key in keys:
                 yield seen.mention(self.id, role, key=key)
-            if not keys and cache_keys.given(seen) is not None:
+            unpacked = any(item.kind == "star" for item in seen.expr.items[1:])
+            if (not keys or unpacked) and cache_keys.given(seen) is not None:
                 yield seen.mention(self.id, role, dynamic=True)
 
     def _holds(self, seen: Seen) -> bool:
@@ -115,7 +117,7 @@ class Caches:
             )
         if owner.startswith("self.") and _is_plain_attribute(seen.blob, owner):
             return False
-        return bool(_HOLDER.search(last(owner))) or last(owner) in _PIPES
+        return bool(_HOLDER.search(last(owner))) or last(owner) in _PIPES or owner in seen.blob.pipes
 
     def module_mentions(self, blob: Blob) -> Iterable[Mention]:
         """None."""

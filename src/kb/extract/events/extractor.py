@@ -17,7 +17,7 @@ class EventsExtractor:
     """What the families in `registry.FAMILIES` read; names made at run time are counted, not guessed."""
 
     id = ID
-    version = 6
+    version = 7
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

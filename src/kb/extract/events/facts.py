@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Protocol
 
 import msgspec
@@ -15,6 +16,7 @@ from kb.extract.expressions import dotted, last
 from kb.structure.facts import Definition, Expr, SpanRef
 
 SOURCE = "events"
+_PIPELINE = re.compile(rb"(\w+)\s*=\s*(?:await\s+)?[\w.]+\.pipeline\(|\.pipeline\([^()]*\)\s+as\s+(\w+)")
 
 
 class Mention(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -101,6 +103,12 @@ class Blob:
         }
         """Class-level assignments by class and name."""
         self.defined = {entry.name for entry in parse.module.definitions if entry.parent < 0}
+
+    @cached_property
+    def pipes(self) -> frozenset[str]:
+        """What the blob calls a pipeline of a client: `with redis.pipeline() as p`, `p = redis.pipeline()`."""
+        found = _PIPELINE.findall(self.parse.source)
+        return frozenset((kept or named).decode() for kept, named in found)
 
     def is_bound(self, name: str) -> bool:
         """Whether the first part of a dotted name is imported, assigned or defined in the module."""

@@ -41,6 +41,26 @@ _FLASK = frozenset(
 )
 
 
+def _loops_over(blob: Blob, owner: str) -> bool:
+    return owner.isidentifier() and f"for {owner} in".encode() in blob.parse.source
+
+
+def _looped(seen: Seen) -> Iterator[str]:
+    """The names that a loop around the call goes through (`for signal in (post_save, post_delete):`)."""
+    node, parse = seen.node, seen.blob.parse
+    while node is not None:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if node.type == "for_statement" and left is not None and left.text == seen.owner.encode():
+            listed = parse.expr(right) if right is not None else None
+            if listed is not None and listed.kind == "name":
+                entry = seen.blob.assigned.get(listed.value)
+                listed = entry.value if entry is not None else None
+            if listed is not None and listed.kind in ("list", "tuple", "set"):
+                yield from (item.value for item in listed.items if item.kind == "name")
+            return
+        node = node.parent
+
+
 class Signals:
     """One artifact per signal; a signal of another distribution lives in the first file that uses it."""
 
@@ -51,7 +71,7 @@ class Signals:
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
-        return bool(owner) and blob.is_bound(owner)
+        return bool(owner) and (blob.is_bound(owner) or _loops_over(blob, owner))
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """`@receiver(sig, ...)`, `@sig.connect`, `sig.connect(f)`, `sig.send(...)`."""
@@ -62,17 +82,24 @@ class Signals:
                 name = dotted(signal) if signal is not None and signal.kind == "name" else ""
                 yield seen.mention(self.id, "handler", subject=name, dynamic=not name)
             return
-        if not seen.owner or not seen.blob.is_bound(seen.owner):
+        if not seen.owner:
             return
+        if not seen.blob.is_bound(seen.owner):
+            for name in _looped(seen):
+                yield from self._mentioned(seen, name)
+            return
+        yield from self._mentioned(seen, seen.owner)
+
+    def _mentioned(self, seen: Seen, signal: str) -> Iterator[Mention]:
         if seen.definition is not None:
-            yield seen.mention(self.id, "handler", subject=seen.owner)
+            yield seen.mention(self.id, "handler", subject=signal)
         elif seen.verb in _SENDS:
-            yield seen.mention(self.id, "emitter", subject=seen.owner)
+            yield seen.mention(self.id, "emitter", subject=signal)
         else:
             handler = argument(seen.expr, "receiver", 0)
             role = "handler" if seen.verb == "connect" else "disconnect"
             name = dotted(handler) if handler is not None and handler.kind in ("name", "call") else ""
-            yield seen.mention(self.id, role, subject=seen.owner, handler=name)
+            yield seen.mention(self.id, role, subject=signal, handler=name)
 
     def module_mentions(self, blob: Blob) -> Iterable[Mention]:
         """None: declarations are in the module's facts."""
