@@ -7,6 +7,7 @@ import base64
 import anyio
 import pytest
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from kb.mcp.server import build_server
 from tests.mcp.conftest import Asked
@@ -152,3 +153,38 @@ def test_a_diff_of_some_kinds_does_not_say_that_nothing_else_changed(asked, inde
     none = asked.answer("diff_knowledge", base=indexed.first, head=indexed.second, kinds=["bogus"])
     assert none["notes"][0] == "nothing there: both snapshots know the same of kind bogus"
     assert none["notes"][1].startswith("no unit is of kind bogus; kinds here: contract, ")
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    ("prompt", "arguments", "said"),
+    [
+        (
+            "nope",
+            {},
+            "[notfound] no prompt is 'nope'\nhint: there are: onboard, explain_route, review_diff, what_changed",
+        ),
+        (
+            "explain_route",
+            {"repo": "shop"},
+            (
+                "[usage] route is missing\nhint: route: Method and path: GET /orders/{id}; repo: Name of the repository; "
+                "empty for the only one."
+            ),
+        ),
+        (
+            "onboard",
+            {"rep": "shop"},
+            "[usage] there is no argument 'rep'\nhint: repo: Name of the repository; empty for the only one.",
+        ),
+    ],
+)
+def test_what_does_not_fit_a_prompt_is_told(server, mode, prompt, arguments, said):
+    async def ask():
+        async with Client(server, mode=mode) as client:
+            with pytest.raises(MCPError) as refused:
+                await client.get_prompt(prompt, arguments)
+            return refused.value
+
+    refused = anyio.run(ask)
+    assert (refused.code, refused.message) == (-32602, said)

@@ -204,3 +204,16 @@ def test_a_range_of_lines_is_known_by_all_that_stands_on_it(moving):
         for unit in moving.asked.answer("get_knowledge", target="a.py:1-30", kinds=["symbol"])["units"]
     }
     assert {"symbol:a.newer", "symbol:a.first", "symbol:a.second", "symbol:a.LIMIT"} <= keys
+
+
+def test_a_repository_that_is_back_is_read_again(moving):
+    away = moving.repo.folder.with_name("away")
+    moving.repo.folder.rename(away)
+    gone = moving.asked.answer("get_knowledge", target="a.first", repo="moving")
+    assert "cannot be read" in gone["answered_from"]["notice"]
+    assert "cannot be read" in moving.asked.error("get_source", target="a.first", repo="moving")
+    away.rename(moving.repo.folder)
+    back = moving.asked.answer("get_knowledge", target="a.first", repo="moving")
+    assert back["answered_from"]["head_sha"] == moving.last
+    assert "notice" not in back["answered_from"]
+    assert moving.asked.answer("get_source", target="a.first", repo="moving")["excerpts"]

@@ -1,19 +1,20 @@
-"""What a client asks a tool with, held against the tool's schema: what does not fit is told in kb's own words."""
+"""What a client asks a tool or a prompt with, held against what they take: what does not fit is told in kb's words."""
 
 from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Prompt
 from pydantic import ValidationError
 
-from kb.errors import UsageError
+from kb.errors import KbError, NotFoundError, UsageError
 from kb.mcp.calls import Observer, error_text
 
 _MOST_TOLD = 3
@@ -59,11 +60,44 @@ class AskedServer(MCPServer[Any]):
         self._observer(name, "UsageError", time.perf_counter() - started)
         raise ToolError(f"Error executing tool {name}: {said}") from cause
 
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """As the SDK's; a prompt or an argument that there is not, or one that is missing, is told as such.
+
+        Raises:
+            MCPError: with the code for invalid parameters; the SDK's own error reaches no client.
+        """
+        try:
+            _require_prompt(await self.list_prompts(), name, arguments or {})
+        except KbError as error:
+            raise MCPError(INVALID_PARAMS, error_text(error)) from error
+        return await super().get_prompt(name, arguments, context)
+
     async def _schema(self, name: str) -> Schema | None:
         """The input schema of a tool; None where there is no such tool. Tools are registered once."""
         if not self._schemas:
             self._schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         return self._schemas.get(name)
+
+
+def _require_prompt(prompts: Sequence[Prompt], name: str, arguments: Mapping[str, str]) -> None:
+    """Returns where there is such a prompt, and the arguments are some of its own and all that it needs.
+
+    Raises:
+        NotFoundError, UsageError: it is not so; the hint names what there is.
+    """
+    known = {prompt.name: prompt for prompt in prompts}
+    if name not in known:
+        raise NotFoundError(f"no prompt is {_shown(name)}", hint=f"there are: {', '.join(known)}")
+    takes = {one.name: one for one in known[name].arguments or ()}
+    hint = "; ".join(f"{one.name}: {one.description}" for one in takes.values())
+    wrong = [f"there is no argument {_shown(one)}" for one in arguments if one not in takes]
+    wrong += [
+        f"{one.name} is missing" for one in takes.values() if one.required and not arguments.get(one.name)
+    ]
+    if wrong:
+        raise UsageError("; ".join(wrong[:_MOST_TOLD]), hint=hint)
 
 
 def _given(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -220,6 +220,8 @@ class Library:
                 return None
             self._choices.move_to_end(key)
         sealed, stood, chosen = found
+        if chosen.selected.repository is None:  # it may be back by now
+            return None
         if sealed != state or stood != _standing(chosen.selected):
             return None
         return chosen
