@@ -103,6 +103,49 @@ def test_a_rare_identifier_is_found_in_every_spelling(corpus, legs_of):
         assert keys(rank(legs, spelling, SearchOptions()))[0] == "passage:rare"
 
 
+@pytest.mark.parametrize("written", ["IndexState", "indexstate", "index_state", "INDEXSTATE", "INDEX_STATE"])
+@pytest.mark.parametrize("asked", ["IndexState", "indexstate", "index_state", "INDEXSTATE", "INDEX_STATE"])
+def test_a_name_is_found_whether_its_parts_are_told_apart_or_not(corpus, legs_of, written, asked):
+    corpus.commit([Doc("passage:a", "an order"), Doc("passage:b", f"return {written} here")])
+    ranking = rank(legs_of(corpus, embedded=False), asked, SearchOptions())
+    assert keys(ranking) == ["passage:b"]
+    assert ranking.unknown_terms == ()
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("state: IndexState) ->", "def tidy(state: IndexState) -> None"),
+        ("INDEXSTATE", "the IndexState of"),
+        ("IndexState", "INDEXSTATE"),
+        ("running numbers", "the Running numbers"),
+        ("größe der", "die Gro\u0308ße der Bestellung"),
+        ("gro\u0308ße der", "die Größe der Bestellung"),
+        ("not in the", "it is not in the"),
+        ("__init__", "def __init__(self)"),
+        ("v2", "api V2 of it"),
+        ("the İstanbul", "to the İstanbul"),
+    ],
+)
+def test_a_phrase_is_found_by_whatever_words_it_has(corpus, legs_of, phrase, text):
+    corpus.commit([Doc("passage:x", "some other words of the index state"), Doc("passage:y", text)])
+    ranking = rank(legs_of(corpus, embedded=False), f'"{phrase}"', SearchOptions())
+    assert keys(ranking) == ["passage:y"]
+    assert ranking.matched == 1
+
+
+def test_words_that_are_in_no_text_are_told_as_written(corpus, legs_of):
+    corpus.commit([Doc("passage:a", "get the user by its name")])
+    ranking = rank(legs_of(corpus, embedded=False), "Frobnicating get_user the user users", SearchOptions())
+    assert ranking.unknown_terms == ("Frobnicating", "get_user")
+
+
+def test_what_is_no_text_is_no_question(corpus, legs_of):
+    corpus.commit([Doc("passage:a", "order")])
+    with pytest.raises(UsageError, match="not UTF-8"):
+        rank(legs_of(corpus), "order \udcff", SearchOptions())
+
+
 def test_russian_and_german_are_found_by_their_words(corpus, legs_of):
     corpus.commit(
         [Doc("passage:ru", "Настройка базы данных"), Doc("passage:de", "Größe der Bestellung prüfen")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.lexicon import analyze, analyze_query, phrases
+from kb.lexicon import analyze, analyze_query, phrases, spellings
 from kb.lexicon.words import split_word
 
 
@@ -67,9 +67,20 @@ def test_a_question_is_asked_without_its_question_words():
 
 
 def test_a_query_of_quoted_parts_alone_is_phrases():
-    assert phrases('"exact  Phrase", \u201cthis one\u201d') == ["exact phrase", "this one"]
+    assert phrases('"exact  Phrase", \u201cthis one\u201d') == ["exact Phrase", "this one"]
     assert phrases('who asked about "Star Wars" first?') == []
     assert phrases("nothing quoted") == []
+    assert phrases('"?!" "->" ""') == []
+
+
+@pytest.mark.parametrize("written", ["IndexState", "indexstate", "INDEX_STATE", "_index_state", "indexState"])
+def test_however_a_word_is_written_its_spellings_hold_the_term_it_is_indexed_by(written):
+    assert set(analyze([written]).terms) & {*spellings("indexstate")}
+    assert spellings(written) == spellings("indexstate")
+
+
+def test_function_words_have_no_spelling():
+    assert spellings("The") == spellings("_it_") == spellings("__") == ()
 
 
 @given(st.text())

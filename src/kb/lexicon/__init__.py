@@ -6,6 +6,8 @@ from kb.lexicon.analysis import (
     analyze,
     analyze_query,
     phrases,
+    query_words,
+    spellings,
     terms_of_word,
     words_of,
 )
@@ -18,6 +20,8 @@ __all__ = [
     "analyze_query",
     "document_words",
     "phrases",
+    "query_words",
+    "spellings",
     "terms_of_word",
     "words_of",
 ]

@@ -68,20 +68,36 @@ def words_of(text: str) -> list[str]:
 
 def analyze_query(text: str) -> Analysis:
     """The terms that a query asks for: as `analyze`, without the words that only make it a question."""
+    return analyze([" ".join(query_words(text))])
+
+
+def spellings(word: str) -> tuple[str, ...]:
+    """The terms that a word written together may be indexed by, in whatever case and with whatever underscores.
+
+    Case tells parts from each other, so `IndexState` is indexed as `indexstate`, and `indexstate` by its
+    stem. Empty where it may not be indexed at all: a function word.
+    """
+    together = word.replace("_", "").lower()
+    if not together or together in _STOP:
+        return ()
+    return tuple(dict.fromkeys(form[:_LONGEST_TERM] for form in (english_stem(together), together)))
+
+
+def query_words(text: str) -> list[str]:
+    """The words that a query is asked by, as written: all but those that only make it a question."""
     words = words_of(text)
-    telling = [word for word in words if word.lower() not in _ASKING]
-    return analyze([" ".join(telling or words)])
+    return [word for word in words if word.lower() not in _ASKING] or words
 
 
 def phrases(text: str) -> list[str]:
-    """The quoted parts of a query that is nothing else, to be found exactly; in lower case.
+    """The quoted parts of a query that is nothing else, to be found exactly; those without a word are none.
 
     Quotes inside a sentence are part of how people write: there the words count, as everywhere.
     """
     if re.search(r"\w", _PHRASE.sub(" ", text)):
         return []
     found = (first or second for first, second in _PHRASE.findall(text))
-    return [folded for phrase in found if (folded := " ".join(phrase.lower().split()))]
+    return [" ".join(phrase.split()) for phrase in found if _WORD.search(phrase)]
 
 
 def terms_of_word(word: str) -> tuple[str, ...]:

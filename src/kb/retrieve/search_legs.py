@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kb.lexicon import analyze, analyze_query, phrases
+from kb.errors import UsageError
+from kb.lexicon import analyze_query, phrases, query_words, spellings, words_of
 from kb.providers import EmbeddingProvider
 from kb.store.database import Connection
 from kb.store.search import lexical, members, reading, vectors
@@ -81,11 +82,32 @@ class Legs:
         return steered(self._connection, self.view.present)
 
     def ask(self, text: str, *, dense: bool) -> Question:
-        """The query's terms, phrases and vector."""
-        terms = analyze_query(text).terms
-        query = lexical.prepare(self._connection, self.view, terms)
+        """The query's terms, phrases and vector.
+
+        Raises:
+            UsageError: it is no text (bytes that are no UTF-8, half of a surrogate pair).
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("the query is no text: it is not UTF-8") from None
+        query = self._terms(text)
         vector = self._provider.embed_query(text) if dense and self._provider is not None else None
         return Question(text, query, phrases(text), vector)
+
+    def _terms(self, text: str) -> LexicalQuery:
+        """The query's terms, and those that its words have where they are written in another way; the words that
+        are in no text, as written."""
+        words = {word: spellings(word) for word in query_words(text)}
+        asked = analyze_query(text).terms
+        for forms in words.values():
+            for form in forms:
+                asked.setdefault(form, 1)
+        query = lexical.prepare(self._connection, self.view, asked)
+        unknown = {*query.unknown}
+        return replace(
+            query, unknown=tuple(word for word, forms in words.items() if forms and unknown.issuperset(forms))
+        )
 
     def filter(self, kinds: Sequence[str], path: str | None, quoted: Sequence[str]) -> Filter:
         """The snapshot's documents of these kinds, under this path, with these phrases."""
@@ -103,13 +125,8 @@ class Legs:
 
     def _with_phrase(self, phrase: str, bits: Bits) -> Bits:
         """Documents that hold the words of a phrase one after the other, whatever stands between them."""
-        query = lexical.prepare(self._connection, self.view, analyze([phrase]).terms)
-        if query.unknown:
-            return np.zeros_like(bits)
-        if query.terms:
-            rarest = min(query.terms, key=lambda term: term.documents)
-            numbers = reading.with_term(self._connection, self.view, rarest.term_id)
-        else:
+        numbers = self._with_its_rarest_word(phrase)
+        if numbers is None:
             numbers = members.numbers(bits)
         words = _folded(phrase)
         found = [
@@ -119,8 +136,26 @@ class Legs:
         ]
         return members.from_numbers(np.array(found, dtype=np.int64), len(bits))
 
+    def _with_its_rarest_word(self, phrase: str) -> reading.Numbers | None:
+        """The documents that may hold a phrase: those with its rarest word, however that is written there. None
+        for every one, where the phrase is nothing but function words, which are not indexed."""
+        words = [forms for word in words_of(phrase) if (forms := spellings(word))]
+        known = lexical.prepare(self._connection, self.view, {form: 1 for forms in words for form in forms})
+        terms = {term.term: term for term in known.terms}
+        if not words:
+            return None
+        rarest = min(
+            ([terms[form] for form in forms if form in terms] for forms in words),
+            key=lambda held: sum(term.documents for term in held),
+        )
+        found = [reading.with_term(self._connection, self.view, term.term_id) for term in rarest]
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+
     def lexical(self, question: Question, allowed: Filter, limit: int) -> tuple[Scores, bool]:
-        """The best documents by BM25, and whether that is exact."""
+        """The best documents by BM25, and whether that is exact. Those that hold a phrase of function words
+        alone have no score, and are the answer all the same."""
+        if question.phrases and not question.lexical.terms and question.vector is None:
+            return [(doc, 0.0) for doc in allowed.numbers()[:limit]], allowed.count <= limit
         if allowed.count <= FEW < self.view.present:
             numbers = allowed.numbers()
             return lexical.score(self._connection, self.view, question.lexical, numbers, limit), True
@@ -204,7 +239,7 @@ def _budget(share: float) -> int:
 
 
 def _folded(text: str) -> str:
-    return " " + " ".join(re.findall(r"\w+", text.lower())) + " "
+    return f" {' '.join(words_of(text)).lower()} "
 
 
 def path_pattern(path: str) -> str:
