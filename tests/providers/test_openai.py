@@ -102,6 +102,25 @@ def test_another_number_of_dimensions_is_an_error():
             provider.embed_query("hello")
 
 
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda rows: [row | {"index": 0} for row in rows], "1 vectors for 2 texts"),
+        (lambda rows: [row | {"index": row["index"] + 1} for row in rows], "not numbered by the texts"),
+        (lambda rows: [row | {"embedding": [float("nan")] * 16} for row in rows], "not finite"),
+        (lambda rows: [row | {"embedding": [1e300] * 16} for row in rows], "not finite"),
+        (lambda rows: rows[:1], "1 vectors for 2 texts"),
+        (lambda rows: [], "0 vectors for 2 texts"),
+        (lambda rows: [row | {"embedding": "AAAA"} for row in rows], "no embeddings"),
+    ],
+)
+def test_vectors_that_cannot_be_told_apart_or_are_none_are_refused(spoil, said):
+    with Endpoint() as endpoint:
+        endpoint.spoil = spoil
+        with pytest.raises(EndpointError, match=said):
+            provider_at(endpoint).embed_documents(["one", "two"])
+
+
 def test_nobody_listening_is_reported():
     with Endpoint() as endpoint:
         url = endpoint.url

@@ -172,12 +172,17 @@ class OpenAIProvider:
 
     def _vectors(self, answer: Any, expected: int) -> Vectors:
         try:
-            rows = sorted(answer["data"], key=lambda row: row["index"])
-            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+            rows = {int(row["index"]): row["embedding"] for row in answer["data"]}
+            with np.errstate(over="ignore"):  # becomes infinite, and is refused below
+                vectors = np.array([rows[at] for at in sorted(rows)], dtype=np.float32)
         except (KeyError, TypeError, ValueError):
             raise EndpointError(f"{self._endpoint} answered with something that is no embeddings") from None
         if vectors.ndim != 2 or len(vectors) != expected:
             raise EndpointError(f"{self._endpoint} answered with {len(vectors)} vectors for {expected} texts")
+        if sorted(rows) != list(range(expected)):
+            raise EndpointError(f"{self._endpoint} answered with vectors that are not numbered by the texts")
+        if not np.isfinite(vectors).all():
+            raise EndpointError(f"{self._endpoint} answered with a vector that is not finite")
         return vectors
 
 
