@@ -15,6 +15,7 @@ from kb.retrieve.select import select_snapshots
 from tests.databases import fresh_database
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts, index
+from tests.providers.hashed import HashedWords
 
 ORDERS = '''"""Orders of the shop."""
 
@@ -155,6 +156,42 @@ def test_another_model_than_the_snapshots_is_an_error_that_says_what_to_run(part
     assert "kb embed --provider onnx" in failed.value.hint
 
 
+@pytest.mark.parametrize(
+    "choice", [EmbeddingChoice("onnx"), EmbeddingChoice("static"), EmbeddingChoice(None, "m")]
+)
+def test_a_model_that_is_asked_for_is_not_silently_left_out(parts, shop, choice):
+    with pytest.raises(UsageError, match="is not embedded") as failed:
+        search(parts, "order", SearchOptions(), repo=shop, embedding=choice)
+    assert "kb embed --provider" in failed.value.hint
+
+
+def test_a_model_is_found_by_its_name_whichever_was_used_last(parts, tmp_path):
+    shop = shop_at(parts, tmp_path / "both")
+    snapshots = select_snapshots(parts, shop, None)
+    embed_snapshots(parts, snapshots, open_provider("static"), None, lambda *_: None)
+    embed_snapshots(parts, snapshots, HashedWords(), None, lambda *_: None)
+    named = EmbeddingChoice(model="wordllama-l2-supercat-256")
+    found = search(parts, "order", SearchOptions(), repo=shop, embedding=named)
+    assert found.model == "static:wordllama-l2-supercat-256"
+    with pytest.raises(UsageError, match="not with other"):
+        search(parts, "order", SearchOptions(), repo=shop, embedding=EmbeddingChoice(model="other"))
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "said"),
+    [
+        ("order", SearchOptions(kinds=("symbols",)), "no unit is of kind symbols; kinds here: "),
+        ("order", SearchOptions(path="no/such"), "no unit stands in files at no/such"),
+        ("of the", SearchOptions(), "no word to search for"),
+        ("?!", SearchOptions(mode="lexical"), "no word to search for"),
+    ],
+)
+def test_why_nothing_is_found_is_said(parts, shop, query, options, said):
+    result = search(parts, query, options, repo=shop)
+    assert not result.hits
+    assert [notice for notice in result.notices if said in notice]
+
+
 def test_the_token_budget_stops_the_list_and_counts_the_rest(parts, embedded):
     everything = search(parts, "order", SearchOptions(), repo=embedded)
     counted = [token_counter().count(f"{hit.unit.title}\n{hit.unit.text}") for hit in everything.hits]
@@ -202,12 +239,29 @@ def test_a_suite_is_measured_and_compared(parts, embedded, tmp_path):
         "no json",
         '{"id": "a", "query": "q", "relevant": 3}',
         '{"id":"a","query":"q","relevant":{}}',
+        '{"id":"a","query":"q","relevant":"shop/orders.py"}',
+        '{"id":"a","query":"q","relevant":{"shop/orders.py":0.5}}',
+        '{"id":"a","query":"q","relevant":{"shop/orders.py":NaN}}',
+        '{"id":"a","query":"q","relevant":{"shop/orders.py":Infinity}}',
+        '{"id":"a","query":["q"],"relevant":["shop/orders.py"]}',
+        '{"id":"a","query":" ","relevant":["shop/orders.py"]}',
+        '{"id":"a","query":"\\ud800","relevant":["shop/orders.py"]}',
+        b"\xff\xfe",
     ],
 )
 def test_a_suite_that_is_none_is_refused(tmp_path, line):
     suite = tmp_path / "suite.jsonl"
-    suite.write_text(line)
+    suite.write_bytes(line if isinstance(line, bytes) else line.encode())
     with pytest.raises(UsageError):
         evaluation.read_suite(suite)
     with pytest.raises(NotFoundError):
         evaluation.read_suite(tmp_path / "absent.jsonl")
+
+
+def test_a_line_of_a_suite_ends_at_a_line_feed_and_nowhere_else(tmp_path):
+    suite = tmp_path / "suite.jsonl"
+    suite.write_bytes(
+        '\ufeff{"id": 1, "query": "one\u2028two\u0085", "relevant": {"a.py": 2.0}}\r\n\r\n'.encode()
+    )
+    ((judged,), unjudged) = evaluation.read_suite(suite)
+    assert (judged.query, judged.relevant, unjudged) == ("one\u2028two\u0085", {"a.py": 2}, 0)

@@ -193,9 +193,12 @@ def read_suite(path: Path) -> tuple[list[JudgedQuery], int]:
         UsageError: a line is not in the form, an id comes twice, or nothing is judged.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # By line feeds only: what else ends a line for Python may stand inside a string of JSON.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise NotFoundError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is no suite: it is not UTF-8") from None
     queries = [_query(line, f"{path.name}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
     if len({one.id for one in queries}) != len(queries):
         raise UsageError(f"{path.name} has two queries with one id")
@@ -208,14 +211,30 @@ def read_suite(path: Path) -> tuple[list[JudgedQuery], int]:
 def _query(line: str, where: str) -> JudgedQuery:
     try:
         row: Any = json.loads(line)
-        relevant = row["relevant"]
-        grades = relevant if isinstance(relevant, dict) else dict.fromkeys(relevant, 1)
-        return JudgedQuery(str(row["id"]), str(row["query"]), {str(k): int(v) for k, v in grades.items()})
+        query, relevant = row["query"], row["relevant"]
+        return JudgedQuery(str(row["id"]), _text(query), _grades(relevant))
     except (ValueError, TypeError, KeyError) as error:
+        problem = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"{where} is no judged query: {error}",
+            f"{where} is no judged query: {problem}",
             hint='a line is {"id": "...", "query": "...", "relevant": {"path or key": 1}}',
         ) from None
+
+
+def _text(query: Any) -> str:
+    if not isinstance(query, str) or not query.strip():
+        raise ValueError("its query is no text")
+    query.encode()  # half of a surrogate pair cannot be asked
+    return query
+
+
+def _grades(relevant: Any) -> dict[str, int]:
+    grades = dict.fromkeys(relevant, 1) if isinstance(relevant, list) else relevant
+    if not isinstance(grades, dict):
+        raise TypeError("`relevant` is neither targets with grades nor a list of targets")
+    if not all(type(grade) in (int, float) and grade % 1 == 0 for grade in grades.values()):
+        raise ValueError("a grade is no whole number")
+    return {str(target): int(grade) for target, grade in grades.items()}
 
 
 def _rounded(interval: tuple[float, float]) -> tuple[float, float]:

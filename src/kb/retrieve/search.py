@@ -9,11 +9,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from kb.errors import NotFoundError, UsageError
+from kb.lexicon import analyze_query, phrases
 from kb.model.served import Unit
 from kb.providers import EmbeddingProvider, open_provider
 from kb.providers.tokens import token_counter
 from kb.retrieve.search_engine import rank
-from kb.retrieve.search_legs import Legs
+from kb.retrieve.search_legs import Legs, path_pattern
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.retrieve.select import Selected, select_snapshot
 from kb.retrieve.units import UnitMaker
@@ -21,7 +22,7 @@ from kb.store import locks
 from kb.store.catalog import SnapshotRow
 from kb.store.database import Connection
 from kb.store.parts import Parts
-from kb.store.search import index, reading, vectors
+from kb.store.search import index, members, reading, vectors
 from kb.store.search.reading import SearchView
 from kb.store.search.vectors import ModelRow
 from kb.store.units import SnapshotUnits
@@ -117,10 +118,12 @@ def search(
         stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
         rows = stored.by_pk([hit.document.artifact_pk for hit in ranking.hits])
         units, omitted = within_budget(UnitMaker(selected).units(rows, source=source), token_budget)
+        notices = _notices(selected, ranking, options)
+        notices += _why_nothing(connection, view, query, options, ranking)
     return SearchResult(
         repository=selected.row.name,
         sha=selected.snapshot.label,
-        notices=tuple(_notices(selected, ranking, options)),
+        notices=tuple(notices),
         query=query,
         mode=ranking.mode,
         model=model.model_id if model is not None and ranking.mode != "lexical" else None,
@@ -187,11 +190,14 @@ def choose_model(
         return None, None
     known = vectors.snapshot_models(connection, snapshot.snapshot_id)
     at = snapshot.label.removeprefix("worktree:")[:12]
-    fitting = [row for row in known if choice.provider in (None, row.provider)]
     if not known:
-        if options.mode == "dense" or options.diversity is not None:
-            raise UsageError(f"{at} is not embedded", hint=f"run: kb embed --sha {at}")
+        named = choice.provider is not None or choice.model is not None
+        if named or options.mode == "dense" or options.diversity is not None:
+            raise UsageError(f"{at} is not embedded", hint=f"run: {_embed_command(at, choice)}")
         return None, None
+    fitting = [row for row in known if choice.provider in (None, row.provider)]
+    if choice.provider is None and choice.model is not None:
+        fitting = [row for row in known if _is_named(row, choice.model)]
     if not fitting:
         raise _mismatch(at, known, choice)
     row = fitting[0]
@@ -210,12 +216,25 @@ def choose_model(
 
 def _mismatch(at: str, known: list[ModelRow], choice: EmbeddingChoice) -> UsageError:
     wanted = " ".join(filter(None, (choice.provider, choice.model)))
-    flags = f"--provider {choice.provider}" if choice.provider else ""
-    flags += f" --model {choice.model}" if choice.model else ""
     return UsageError(
         f"{at} is embedded with {', '.join(row.model_id for row in known)}, not with {wanted}",
-        hint=f"run: kb embed {flags.strip()} --sha {at}",
+        hint=f"run: {_embed_command(at, choice)}",
     )
+
+
+def _embed_command(at: str, choice: EmbeddingChoice) -> str:
+    """What to run so that the snapshot has the chosen model; a model's provider has to be named there."""
+    provider = choice.provider or ("<its provider>" if choice.model else None)
+    flags = f"--provider {provider} " if provider else ""
+    flags += f"--model {choice.model} " if choice.model else ""
+    return f"kb embed {flags}--sha {at}"
+
+
+def _is_named(row: ModelRow, model: str) -> bool:
+    """Whether somebody who says `model` means this one: its name, its folder, or what it was opened by."""
+    folder = Path(model).expanduser()
+    names = {model, folder.resolve().name} if folder.is_dir() else {model}
+    return row.model_id.partition(":")[2] in names or row.locator == model
 
 
 def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> list[str]:
@@ -226,6 +245,28 @@ def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> li
     if ranking.unknown_terms:
         notices.append(f"no text here has: {', '.join(ranking.unknown_terms[:10])}")
     return notices
+
+
+def _why_nothing(
+    connection: Connection, view: SearchView, query: str, options: SearchOptions, ranking: Ranking
+) -> list[str]:
+    """What a person may have meant otherwise: filters that nothing passes, and a query without words."""
+    why = []
+    missing = [kind for kind in dict.fromkeys(options.kinds) if not _holds(connection, view, kind)]
+    if missing:
+        held = [kind for kind in view.kinds if _holds(connection, view, kind)]
+        why.append(f"no unit is of kind {', '.join(missing)}; kinds here: {', '.join(held)}")
+    if options.path is not None:
+        pattern = path_pattern(options.path)
+        if not members.count(reading.of_paths(connection, view, pattern)):
+            why.append(f"no unit stands in files at {options.path}")
+    if ranking.mode != "dense" and not analyze_query(query).terms and not (phrases(query) and ranking.hits):
+        why.append("no word to search for: signs and function words (the, of, is...) are not indexed")
+    return why
+
+
+def _holds(connection: Connection, view: SearchView, kind: str) -> bool:
+    return members.count(reading.of_kinds(connection, view, (kind,))) > 0
 
 
 def within_budget(units: Sequence[Unit], token_budget: int | None) -> tuple[Sequence[Unit], int]:
