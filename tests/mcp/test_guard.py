@@ -79,7 +79,20 @@ def test_a_client_may_ask_a_minutes_worth_at_once_and_then_as_it_refills():
 
 
 @pytest.mark.parametrize(
-    ("host", "name"), [("a.b:80", "a.b"), ("[::1]:80", "::1"), ("LOCALHOST", "localhost"), ("", "")]
+    ("host", "name"),
+    [
+        ("a.b:80", "a.b"),
+        ("[::1]:80", "::1"),
+        ("LOCALHOST", "localhost"),
+        ("", ""),
+        ("[::1]", "::1"),
+        ("a.b:", "a.b"),
+        ("localhost:80@evil.example", ""),
+        ("localhost:x", ""),
+        ("[::1", ""),
+        ("[::1]x", ""),
+        ("localhost/", ""),
+    ],
 )
 def test_the_name_of_a_host_header(host, name):
     assert host_name(host) == name

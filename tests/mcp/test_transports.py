@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -173,6 +174,34 @@ def test_an_address_that_others_can_reach_is_refused_without_a_good_token(indexe
     assert done.returncode == 2
     assert said in done.stderr
     assert "a" * 40 not in done.stderr
+
+
+def said_by_serve(indexed, *options):
+    done = subprocess.run(
+        [*COMMAND, *options],
+        env=environment(indexed),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr.splitlines()
+
+
+def test_an_address_that_cannot_be_listened_at_is_told_with_the_reason_in_one_line(indexed):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error, hint = said_by_serve(indexed, "--http", f"127.0.0.1:{port}")
+    assert error == f"kb: error: 127.0.0.1:{port} cannot be listened at: {os.strerror(errno.EADDRINUSE)}"
+    assert hint.startswith("hint: name another address or port")
+
+
+def test_options_of_http_are_refused_over_stdio(indexed):
+    for option in (("--allow-host", "kb.example.com"), ("--rate", "1200")):
+        error, hint = said_by_serve(indexed, *option)
+        assert error == f"kb: error: {option[0]} means something over HTTP alone"
+        assert hint == "hint: give --http HOST:PORT too"
 
 
 DRAIN = textwrap.dedent("""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import math
+import re
 import socket
 import time
 from collections import Counter, OrderedDict
@@ -26,6 +27,7 @@ _HINT = "make one: export KB_AUTH_TOKEN=$(openssl rand -hex 32)"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _OPEN = ("/healthz", "/readyz")
 """Answered to anybody: they say nothing but whether the server lives."""
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/\s]*))(?::[0-9]*)?")
 _MOST_CLIENTS = 10_000
 
 
@@ -160,10 +162,9 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without port and brackets, in lower case."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+    """The name in a Host header, without port and brackets, in lower case; empty where it is no Host."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found["six"] or found["name"]).lower()
 
 
 def _bears(header: str, token: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -114,13 +115,18 @@ def serve_http(
         timeout_graceful_shutdown=DRAIN_SECONDS,
         timeout_keep_alive=30,
     )
-    try:
-        listener = config.bind_socket()
-    except (SystemExit, OSError):
-        raise UsageError(
-            f"{address.host}:{address.port} cannot be listened at", hint="is something else there already?"
-        ) from None
-    listener.listen(config.backlog)  # who reads the announcement may connect at once
     host = f"[{address.host}]" if ":" in address.host else address.host
+    listener = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address.host, address.port))
+        listener.listen(config.backlog)  # who reads the announcement may connect at once
+    except (OSError, UnicodeError) as error:  # the latter of a name that is none
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        raise UsageError(
+            f"{host}:{address.port} cannot be listened at: {reason}",
+            hint="name another address or port; with port 0 the system chooses a free one",
+        ) from None
     announce(f"http://{host}:{listener.getsockname()[1]}/mcp")
     anyio.run(lambda: _Draining(config, readiness).serve(sockets=[listener]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import click
+from click.core import ParameterSource
 
 from kb.cli.options import db_url_option
+from kb.errors import UsageError
 
 if TYPE_CHECKING:
     from kb.mcp.rendering import Answers
@@ -52,6 +54,7 @@ def command(
     from kb.mcp.guard import parse_address, require_token
     from kb.mcp.serving import run_http, run_stdio
 
+    _require_http_for(listen)
     settings = load_settings(db_url=db_url)
     token = settings.auth_token.get_secret_value() if settings.auth_token is not None else None
     if listen is not None:
@@ -70,3 +73,15 @@ def command(
                 answers=form,
                 announce=lambda url: click.echo(f"serving {url}", err=True),
             )
+
+
+def _require_http_for(listen: str | None) -> None:
+    """Returns where no option is given that means something over HTTP alone, or HTTP is served.
+
+    Raises:
+        UsageError: over stdio nobody could tell that it has no effect.
+    """
+    context = click.get_current_context()
+    for name, option in (("hosts", "--allow-host"), ("rate", "--rate")):
+        if listen is None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option} means something over HTTP alone", hint="give --http HOST:PORT too")
