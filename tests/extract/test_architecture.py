@@ -258,3 +258,38 @@ def test_layers_hold_what_packages_in_a_plain_folder_import():
     )
     assert sorted(found.artifacts("layers")) == ["layers:shop"]
     assert found.body("layers:shop")["layers"] == [["plain"], ["core"]]
+
+
+def test_an_entry_point_that_is_a_method_is_joined_to_the_method():
+    files = {
+        "pyproject.toml": """
+            [project]
+            name = "plug"
+            [project.entry-points."plug.parts"]
+            own = "plug.one:Part.make [fast]"
+            inherited = "plug.one:Part.load"
+            outside = "plug.one:Part.begin"
+        """,
+        "plug/__init__.py": "",
+        "plug/base.py": "class Base:\n    def load(self): ...\n",
+        "plug/one.py": """
+            from click import Command
+            from plug.base import Base
+
+            class Part(Base, Command):
+                @classmethod
+                def make(cls): ...
+        """,
+    }
+    shown = Snapshot(files, ids=["architecture"])
+    said = {
+        name: (body["definition"], body["resolution"])
+        for name in ("own", "inherited", "outside")
+        for body in [shown.body(f"entry-point:plug.parts:{name}")]
+    }
+    assert said == {
+        "own": ("plug.one.Part.make", "exact"),
+        "inherited": ("plug.base.Base.load", "exact"),
+        "outside": ("click.Command.begin", "approximate"),
+    }
+    assert ("plug/one.py", 6, 7) in shown.lines("entry-point:plug.parts:own")

@@ -209,3 +209,25 @@ def test_a_name_that_a_module_has_from_elsewhere_is_still_imported_from_the_modu
     body = of(shown, "db.ops")["db.base.Database"]
     assert (body["target"], body["module"]) == ("internal", "db.base")
     assert (body["defined"], body["definition"]) == ("stdlib", "sqlite3.dbapi2")
+
+
+def test_a_dynamic_import_is_recorded_whatever_import_module_is_called():
+    source = """
+        import importlib as il
+        from importlib import import_module as load
+
+        a = il.import_module("shop.a")
+        b = load("shop.b")
+        c = load(f"shop.{a}")
+    """
+    found = of(
+        Snapshot({"shop/__init__.py": "", "shop/a.py": "", "shop/b.py": "", "m.py": source}, ["imports"]), "m"
+    )
+    dynamic = {
+        key: (body["call"], body["target"]) for key, body in found.items() if key.startswith("dynamic:")
+    }
+    assert dynamic == {
+        "dynamic:shop.a": ("il.import_module", "internal"),
+        "dynamic:shop.b": ("load", "internal"),
+        'dynamic:f"shop.{a}"': ("load", "internal"),
+    }

@@ -26,7 +26,7 @@ class ImportsExtractor:
     """Who imports what, resolved, with what cannot be resolved said as such."""
 
     id = "imports"
-    version = 2
+    version = 3
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

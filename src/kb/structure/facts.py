@@ -197,5 +197,5 @@ class ModuleFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=Tr
 
 MODULE_SOURCE = "module"
 
-MODULE_VERSION = 1
+MODULE_VERSION = 2
 """Bumped by hand when the `module` facts of some file come out differently."""

@@ -36,7 +36,7 @@ class ArchitectureExtractor:
     """
 
     id = SOURCE
-    version = 2
+    version = 3
     dialects = frozenset(_READERS)
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -84,15 +84,17 @@ def _script(file: FileView, world: WorldView, script: Script) -> ArtifactDraft:
     """A declared command or plug-in, joined to the function that it calls."""
     module, _, attribute = script.target.partition("[")[0].strip().partition(":")
     path = world.module(module)
-    found: Resolution | None = None
+    found, whole = None, True
     if path is not None and not path.endswith("/") and attribute:
-        found = world.attribute(path, attribute.partition(".")[0])
+        found, whole = _attribute(world, path, attribute)
     body: dict[str, Any] = {
         "group": script.group,
         "name": script.name,
         "target": script.target,
-        "resolution": "exact" if found is not None or (path and not attribute) else "unresolved",
+        "resolution": "unresolved",
     }
+    if found is not None or (path and not attribute):
+        body["resolution"] = "exact" if whole else "approximate"
     links: list[Link] = []
     grounds = [file.ground(script.span, "declaration")]
     manifest = "" if file.path == "pyproject.toml" else f"{file.path}:"  # several may declare one name
@@ -111,8 +113,24 @@ def _script(file: FileView, world: WorldView, script: Script) -> ArtifactDraft:
         text=f"{word} {script.name} starts {script.target}{where}.",
         groundings=tuple(grounds),
         links=tuple(links),
-        confidence=100 if body["resolution"] == "exact" else 60,
+        confidence={"exact": 100, "approximate": 80}.get(str(body["resolution"]), 60),
     )
+
+
+def _attribute(world: WorldView, path: str, dotted: str) -> tuple[Resolution | None, bool]:
+    """What `main` or `Plugin.make` of a module is, and whether that is the whole of it: a class may inherit
+    from another distribution what is asked for."""
+    head, *rest = dotted.split(".")
+    found = world.attribute(path, head)
+    for name in rest:
+        inside = found is not None and found.path is not None and found.kind == "class"
+        member = (
+            world.member(found.path, found.symbol_path, name) if inside and found and found.path else None
+        )
+        if member is None:
+            return found, False
+        found = member
+    return found, found is not None and found.target == "internal"
 
 
 def _header(world: WorldView, found: Resolution) -> list[Grounding]:

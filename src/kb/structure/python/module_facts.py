@@ -71,7 +71,7 @@ class ModuleReader:
             module_span=self._ref(outline.module),
             definitions=definitions,
             imports=tuple(imports),
-            dynamic_imports=tuple(self._dynamic_imports()),
+            dynamic_imports=tuple(self._dynamic_imports(imports)),
             assignments=tuple(assignments),
             dunder_all=exported.names,
             dunder_all_dynamic=exported.dynamic,
@@ -220,15 +220,17 @@ class ModuleReader:
             if owner >= 0:
                 self._members.setdefault(owner, {})[name] = None
 
-    def _dynamic_imports(self) -> Iterable[DynamicImport]:
+    def _dynamic_imports(self, imports: Iterable[Import]) -> Iterable[DynamicImport]:
         if b"__import__" not in self.source and b"import_module" not in self.source:
             return
+        known = _DYNAMIC | set(_renamed(imports))
+        tails = tuple({*_DYNAMIC_TAILS, *(name.encode() for name in known)})
         for call in self.outline.calls:
             function = call.children[0]
-            if not self.source.endswith(_DYNAMIC_TAILS, function.start_byte, function.end_byte):
+            if not self.source.endswith(tails, function.start_byte, function.end_byte):
                 continue
             expression = self.expressions.build(call)
-            if expression.value in _DYNAMIC:
+            if expression.value in known:
                 positional = [item for item in expression.items[1:] if item.kind != "kwarg"]
                 named = {item.value: item.items[0] for item in expression.items[1:] if item.kind == "kwarg"}
                 package = None
@@ -251,6 +253,16 @@ class ModuleReader:
                 if condition in ('__name__ == "__main__"', '"__main__" == __name__'):
                     return True
         return False
+
+
+def _renamed(imports: Iterable[Import]) -> Iterable[str]:
+    """What a file calls `import_module` where it gives it, or `importlib`, another name."""
+    for entry in imports:
+        if entry.alias and not entry.level and entry.module == "importlib":
+            if entry.name is None:
+                yield f"{entry.alias}.import_module"
+            elif entry.name == "import_module":
+                yield entry.alias
 
 
 def _names_of(target: Node) -> list[Node]:
