@@ -292,4 +292,4 @@ def test_an_entry_point_that_is_a_method_is_joined_to_the_method():
         "inherited": ("plug.base.Base.load", "exact"),
         "outside": ("click.Command.begin", "approximate"),
     }
-    assert ("plug/one.py", 6, 7) in shown.lines("entry-point:plug.parts:own")
+    assert ("plug/one.py", 5, 6) in shown.lines("entry-point:plug.parts:own")
