@@ -152,3 +152,22 @@ def test_every_key_of_a_call_and_of_a_pipeline_under_any_name_is_read():
     assert "invalidation" not in body
     assert set(found["cache:key:count"].draft.body) >= {"writes", "deletes"}
     assert found["event:dynamic:m"].draft.body["cache"] == 1
+
+
+def test_a_celery_task_with_a_name_of_its_own_is_not_found_by_that_of_its_function():
+    files = {
+        "jobs.py": (
+            "from celery import shared_task\n@shared_task(name='mail.send')\ndef send(): ...\n"
+            "@shared_task\ndef plain(): ...\n"
+        ),
+        "beat.py": (
+            "beat_schedule = {'a': {'task': 'jobs.send'}, 'b': {'task': 'jobs.plain'}, 'c': {'task': 'mail.send'}}\n"
+        ),
+    }
+    found = knowledge(files)
+    assert {key: len(entry.draft.body["emitters"]) for key, entry in found.items()} == {
+        "event:task:jobs.send": 1,
+        "event:task:jobs.plain": 1,
+        "event:task:undeclared:jobs.send": 1,
+    }
+    assert found["event:task:undeclared:jobs.send"].draft.body["declared"] == "under another name: mail.send"

@@ -208,7 +208,8 @@ class Tasks:
         for found in joining.all_with(f"on:{simple}", (self.id,)):
             if self._means(joining, found, file.path, mention.scope):
                 self._send(joining, subject, found)
-        for literal in filter(None, {mention.key, f"{file.module_name}.{mention.scope}"}):
+        own = {mention.key, "" if _renamed(mention, framework) else f"{file.module_name}.{mention.scope}"}
+        for literal in filter(None, own):
             for found in joining.all_with(f"task:{literal}", (self.id,)):
                 if found.mention.key == literal and found.mention.role == "emitter":
                     self._send(joining, subject, found)
@@ -303,19 +304,38 @@ class Tasks:
         module, _, function = name.rpartition(".")
         path = joining.world.module(module) if module else None
         definition = joining.definition(path, function) if path and not path.endswith("/") else None
+        other = ""
         if definition is not None and path is not None and self._is_declared(joining, (path, function)):
-            return
+            other = self._other_name(joining, (path, function))
+            if not other:
+                return
         if joining.holders(f"task-declared:{name}"):
             return
         users = [f for f in joining.all_with(f"task:{name}", (self.id,)) if f.mention.key == name]
         if not users or users[0].view.path != joining.file.path:
             return
-        subject = Subject("event", f"event:task:{name}", f"task {name}")
-        subject.notes["declared"] = "not in this repository"
+        key = (
+            f"event:task:undeclared:{name}" if other else f"event:task:{name}"
+        )  # the function has the other one
+        subject = Subject("event", key, f"task {name}")
+        subject.notes["declared"] = f"under another name: {other}" if other else "not in this repository"
         subject.doubt(80)
         for found in users:
             self._send(joining, subject, found)
         yield subject.draft()
+
+    def _other_name(self, joining: Joining, place: tuple[str, str]) -> str:
+        """The name that a function goes by instead of its module's, "" where it goes by that."""
+        for found in joining.in_file(place[0]):
+            mention = found.mention
+            if (mention.family, mention.role, mention.scope) == (self.id, "declaration", place[1]):
+                return mention.key if _renamed(mention, self._declaring(joining, found)[0]) else ""
+        return ""
+
+
+def _renamed(mention: Mention, framework: str) -> bool:
+    """Whether a task has a name of its own, which is then the only one that Celery finds it by."""
+    return bool(mention.key) and framework == "celery"
 
 
 def _scheduled(value: Expr) -> Iterator[str]:
