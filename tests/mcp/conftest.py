@@ -10,6 +10,7 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server import MCPServer
+from tokenizers import Tokenizer
 
 from kb.mcp.server import build_server
 from kb.retrieve.library import Library
@@ -98,3 +99,12 @@ class Asked:
 @pytest.fixture
 def asked(server: MCPServer) -> Asked:
     return Asked(server)
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    """The documented tokenizer, read by the test itself from the wheel."""
+    import wordllama
+
+    folder = wordllama.__path__[0]
+    return Tokenizer.from_file(f"{folder}/tokenizers/l2_supercat_tokenizer_config.json")

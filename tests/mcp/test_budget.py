@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
 
 from tests.mcp.conftest import Asked
 
@@ -22,15 +21,6 @@ LISTS = {
     "diff_knowledge": ({}, "changes", lambda item: (item["change"], item["key"])),
     "history": ({"key": "entity:shop.models.Item"}, "moments", lambda item: item["sha"]),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    """The documented tokenizer, read by the test itself from the wheel."""
-    import wordllama
-
-    folder = wordllama.__path__[0]
-    return Tokenizer.from_file(f"{folder}/tokenizers/l2_supercat_tokenizer_config.json")
 
 
 def tokens(tokenizer, result):

@@ -14,6 +14,7 @@ from tests.databases import fresh_database
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts
 from tests.mcp.conftest import Asked
+from tests.mcp.test_budget import tokens
 
 FIRST = '''"""Module."""
 import os
@@ -217,3 +218,23 @@ def test_a_repository_that_is_back_is_read_again(moving):
     assert back["answered_from"]["head_sha"] == moving.last
     assert "notice" not in back["answered_from"]
     assert moving.asked.answer("get_source", target="a.first", repo="moving")["excerpts"]
+
+
+def test_repositories_are_paged_within_the_budget_and_a_cursor_of_another_list_is_refused(moving, tokenizer):
+    for number in range(12):
+        repo = (
+            GitRepo(moving.repo.folder.with_name(f"other_{number:02}")).write("a.py", "A = 1\n").commit("one")
+        )
+        index_repository(moving.parts, IndexRequest(repo=str(repo.folder), jobs=1))
+    names, page = [], {"next_cursor": None}
+    while "next_cursor" in page:
+        result = moving.asked.result("list_repositories", token_budget=1000, cursor=page["next_cursor"])
+        page = result.structured_content
+        assert tokens(tokenizer, result) <= 1000
+        names += [one["name"] for one in page["repositories"]]
+        assert (page["total"], page["omitted"]) == (13, 13 - len(names))
+    assert names == ["moving", *(f"other_{number:02}" for number in range(12))]
+    cursor = moving.asked.answer("list_repositories", token_budget=1000)["next_cursor"]
+    repo = GitRepo(moving.repo.folder.with_name("newer")).write("a.py", "A = 1\n").commit("one")
+    index_repository(moving.parts, IndexRequest(repo=str(repo.folder), jobs=1))
+    assert "another question" in moving.asked.error("list_repositories", token_budget=1000, cursor=cursor)

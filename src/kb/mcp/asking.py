@@ -101,14 +101,12 @@ def _require_prompt(prompts: Sequence[Prompt], name: str, arguments: Mapping[str
 
 
 def _given(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are given. A tool that takes none is given none, whatever a client fills in.
+    """The arguments that are given.
 
     Raises:
         UsageError: the tool does not take one of them: left out, it would be answered as if it said nothing.
     """
     takes = schema.get("properties", {})
-    if not takes:
-        return {}
     unknown = [name for name in arguments if name not in takes]
     if unknown:
         raise UsageError(

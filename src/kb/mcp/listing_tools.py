@@ -128,9 +128,13 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),
         )  # fmt: skip
 
-    def list_repositories() -> Annotated[CallToolResult, RepositoriesAnswer]:
+    def list_repositories(
+        token_budget: a.TokenBudget = a.BUDGET, cursor: a.CursorText = None
+    ) -> Annotated[CallToolResult, RepositoriesAnswer]:
         """The REPOSITORIES that this server knows, with how far each is behind HEAD. Call it first when you do not know what `repo` can be."""
-        return calls.answer("list_repositories", overview.list_repositories)
+        return calls.answer(
+            "list_repositories", overview.list_repositories, paging=calls.paging(token_budget, cursor)
+        )
 
     def status(repo: a.Repo = None, sha: a.CommitIsh = None) -> Annotated[CallToolResult, StatusAnswer]:
         """How COMPLETE and FRESH the knowledge of a repository is: indexed commits, counts by kind, files that could not be read and why, whether search works, and the commands to run for what is missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -10,14 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import KbError
 from kb.model.served import AnsweredFrom, Sha
+from kb.retrieve.cursors import Cursor, decode_cursor, question_digest
 from kb.retrieve.kinds import kinds_here
 from kb.retrieve.library import Library, Opened
-from kb.store.catalog import repositories, snapshots
+from kb.retrieve.pages import MOST_SHOWN, Paging
+from kb.store.catalog import RepositoryRow, repositories, snapshots
+from kb.store.database import Connection
 from kb.store.gaps import gaps_at
 from kb.store.search import vectors
 from kb.store.serving import is_searchable
 
-_MOST_LISTED = 100
 _MOST_SNAPSHOTS = 10
 _MOST_GAPS = 20
 
@@ -43,8 +46,11 @@ class RepositoriesAnswer(_Record):
     """The repositories that this server answers about, by name."""
 
     repositories: tuple[KnownRepository, ...]
-    total: int
-    omitted: int
+    total: Annotated[int, Field(ge=0, description="Repositories on all pages together.")]
+    omitted: Annotated[int, Field(ge=0, description="Repositories that follow after this page.")]
+    next_cursor: Annotated[
+        str | None, Field(description="Pass as `cursor`, with the same arguments, for the next page.")
+    ] = None
     note: str | None = None
 
 
@@ -85,45 +91,66 @@ class StatusAnswer(_Record):
     run: Annotated[tuple[str, ...], Field(description="Commands that would fill what is missing.")]
 
 
-def list_repositories(library: Library) -> RepositoriesAnswer:
-    """Every indexed repository with its freshness; an empty list says what to run."""
-    listed = []
+def list_repositories(library: Library, *, paging: Paging) -> RepositoriesAnswer:
+    """Every indexed repository with its freshness, by name; an empty list says what to run.
+
+    Raises:
+        UsageError: the cursor is none, or of a list that has other repositories by now.
+    """
     with library.reader() as connection:
         rows = repositories(connection)
-        for row in rows[:_MOST_LISTED]:
-            count = len(snapshots(connection, row.repository_id))
-            try:
-                source = Opened(connection, library.choose(connection, row.name, None))
-            except KbError as error:
-                listed.append(
-                    KnownRepository(
-                        name=row.name,
-                        location=row.location,
-                        snapshots=count,
-                        newest_sha=None,
-                        sealed_at=None,
-                        head_sha=None,
-                        commits_behind=None,
-                        run=error.hint,
-                    )
-                )
-                continue
-            answered = source.source()
-            listed.append(
-                KnownRepository(
-                    name=row.name,
-                    location=row.location,
-                    snapshots=count,
-                    newest_sha=source.snapshot.label,
-                    sealed_at=source.snapshot.sealed_at,
-                    head_sha=answered.head_sha,
-                    commits_behind=answered.commits_behind,
-                    run=answered.run,
-                )
+        digest = question_digest("repositories", [row.name for row in rows])
+        start = 0
+        if paging.cursor is not None:
+            start = decode_cursor(paging.cursor, digest).offset
+        note = None if rows else "nothing there: nothing is indexed yet; run: kb index <path or URL>"
+
+        def load(numbers: Sequence[int]) -> list[KnownRepository]:
+            return [_known(library, connection, rows[n]) for n in numbers]
+
+        def answer(items: Sequence[KnownRepository], after: int) -> RepositoriesAnswer:
+            return RepositoriesAnswer(
+                repositories=tuple(items),
+                total=len(rows),
+                omitted=len(rows) - after,
+                next_cursor=Cursor(0, digest, after).encoded() if after < len(rows) else None,
+                note=note,
             )
-    note = None if rows else "nothing there: nothing is indexed yet; run: kb index <path or URL>"
-    return RepositoriesAnswer(
-        repositories=tuple(listed), total=len(rows), omitted=len(rows) - len(listed), note=note
+
+        return paging.budget.fit(range(len(rows)), start, MOST_SHOWN, load, answer, _shorten)
+
+
+def _shorten(item: KnownRepository, over: Callable[[KnownRepository], int]) -> KnownRepository | None:
+    """The repository with the beginning of a very long location."""
+    shorter = item.model_copy(update={"location": item.location[:200], "run": None})
+    return shorter if over(shorter) <= 0 else None
+
+
+def _known(library: Library, connection: Connection, row: RepositoryRow) -> KnownRepository:
+    count = len(snapshots(connection, row.repository_id))
+    try:
+        source = Opened(connection, library.choose(connection, row.name, None))
+    except KbError as error:
+        return KnownRepository(
+            name=row.name,
+            location=row.location,
+            snapshots=count,
+            newest_sha=None,
+            sealed_at=None,
+            head_sha=None,
+            commits_behind=None,
+            run=error.hint,
+        )
+    answered = source.source()
+    return KnownRepository(
+        name=row.name,
+        location=row.location,
+        snapshots=count,
+        newest_sha=source.snapshot.label,
+        sealed_at=source.snapshot.sealed_at,
+        head_sha=answered.head_sha,
+        commits_behind=answered.commits_behind,
+        run=answered.run,
     )
 
 
