@@ -172,6 +172,24 @@ def test_a_commit_that_is_not_indexed_is_answered_by_its_nearest_indexed_ancesto
     assert f"moved at HEAD ({shop.sha()[:12]}), 1 commit behind" in out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "order \udcff"),
+        ("search", "order", "--path", "\udcff"),
+        ("search", "order", "--kind", "\udcff"),
+        ("search", "order", "--repo", "\udcff"),
+        ("show", "symbol:\udcff"),
+        ("log", "symbol:\udcff"),
+    ],
+)
+def test_an_argument_that_is_no_text_is_refused_in_one_line(kb, shop, arguments):
+    kb("index", str(shop.folder))
+    code, _, err = kb(*arguments)
+    assert code in (2, 3)
+    assert "Traceback" not in err
+
+
 def test_gaps_lists_what_could_not_be_read_with_its_lines(kb, shop):
     shop.write("shop/broken.py", BROKEN).commit()
     kb("index", shop.folder)

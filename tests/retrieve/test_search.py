@@ -16,6 +16,7 @@ from tests.databases import fresh_database
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts, index
 from tests.providers.hashed import HashedWords
+from tests.providers.test_contract import MINILM
 
 ORDERS = '''"""Orders of the shop."""
 
@@ -175,6 +176,17 @@ def test_a_model_is_found_by_its_name_whichever_was_used_last(parts, tmp_path):
     assert found.model == "static:wordllama-l2-supercat-256"
     with pytest.raises(UsageError, match="not with other"):
         search(parts, "order", SearchOptions(), repo=shop, embedding=EmbeddingChoice(model="other"))
+
+
+def test_a_model_that_is_called_by_its_name_is_opened_by_its_folder(parts, tmp_path):
+    if not MINILM.is_dir():
+        pytest.skip("../shared/models is absent")
+    shop = shop_at(parts, tmp_path / "minilm")
+    provider = open_provider("onnx", str(MINILM))
+    embed_snapshots(parts, select_snapshots(parts, shop, None), provider, str(MINILM), lambda *_: None)
+    for choice in (EmbeddingChoice(model=MINILM.name), EmbeddingChoice("onnx", MINILM.name)):
+        found = search(parts, "order", SearchOptions(), repo=shop, embedding=choice)
+        assert found.model == f"onnx:{MINILM.name}"
 
 
 @pytest.mark.parametrize(

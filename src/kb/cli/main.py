@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from kb.cli.failures import describe, report
 from kb.cli.lazy import LazyGroup
 from kb.cli.output import ReaderGoneError, flush, silence_stdout
 from kb.cli.terminal import wants_color
+from kb.errors import UsageError
 
 _COMMANDS = "kb.cli.commands"
 SECTIONS = {
@@ -75,10 +77,20 @@ def run(arguments: Sequence[str]) -> int:
         silence_stdout()
         return OK
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge: all of them become an exit code
-        failure = describe(error)
+        failure = describe(_of_arguments(error, arguments))
         report(failure, as_json="--json" in arguments)
         return failure.exit_code
     return code if isinstance(code, int) else OK
+
+
+def _of_arguments(error: BaseException, arguments: Sequence[str]) -> BaseException:
+    """The error, or where text was wanted and an argument's bytes are none, that."""
+    if isinstance(error, UnicodeEncodeError):
+        for argument in arguments:
+            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            if shown != argument:
+                return UsageError(f"the argument {shown} is no text: it is not UTF-8")
+    return error
 
 
 def main() -> int:

@@ -196,12 +196,15 @@ def choose_model(
             raise UsageError(f"{at} is not embedded", hint=f"run: {_embed_command(at, choice)}")
         return None, None
     fitting = [row for row in known if choice.provider in (None, row.provider)]
-    if choice.provider is None and choice.model is not None:
-        fitting = [row for row in known if _is_named(row, choice.model)]
+    if choice.model is not None:
+        by_name = [row for row in fitting if _is_named(row, choice.model)]
+        fitting = by_name or (fitting if choice.provider is not None else [])
     if not fitting:
         raise _mismatch(at, known, choice)
     row = fitting[0]
-    provider = open_provider(row.provider, choice.model or row.locator, url=choice.url, key=choice.key)
+    # A model that is called by its name is opened by what it was embedded with: its folder.
+    wanted = choice.model if choice.model not in (None, row.model_id.partition(":")[2]) else row.locator
+    provider = open_provider(row.provider, wanted, url=choice.url, key=choice.key)
     matching = [one for one in fitting if one.model_id == provider.model_id]
     if not matching:
         raise _mismatch(at, known, choice)
