@@ -147,7 +147,7 @@ def misspelled(key: str) -> str:
     return f"{name[:half]}{name[half + 2 :]}q"
 
 
-UNPAGED = ("verify_citation", "list_repositories", "status")
+UNPAGED = ("verify_citation", "status")
 REFUSED = ("get_knowledge of nothing", "find_provenance of no file")
 """Questions whose answer is an error that says what is near; any other error ends the run."""
 
