@@ -24,7 +24,7 @@ class ContractsExtractor:
     """Routes of the frameworks in `registry.FRAMEWORKS`."""
 
     id = facts.SOURCE
-    version = 6
+    version = 7
     dialects = frozenset({"python"})
 
     def __init__(self, frameworks: tuple[Framework, ...] = FRAMEWORKS) -> None:

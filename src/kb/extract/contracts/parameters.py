@@ -410,7 +410,10 @@ class Collector:
             self._instance(maker, scopes)
             return
         self.taken.dependencies.setdefault(maker.qualified, maker)
-        self._closure(maker, scopes)
+        given = positional(call)
+        wrapped = given[0] if given and given[0].kind in ("name", "call") else None
+        if not self._closure(maker, scopes, seen_through=wrapped is not None) and wrapped is not None:
+            self._target(wrapped, place, scopes, depth + 1)
 
     def _instance(self, maker: Found, scopes: tuple[str, ...]) -> None:
         """An instance of an internal class: what is called is its `__call__`."""
@@ -419,8 +422,12 @@ class Collector:
         if inner is not None and inner.definition is not None:
             self.signature(inner.definition, inner.place, bound=True, scopes=scopes, via=maker.qualified)
 
-    def _closure(self, maker: Found, scopes: tuple[str, ...]) -> None:
-        """The function that a factory defines and returns: its only inner one, else one that is unknown."""
+    def _closure(self, maker: Found, scopes: tuple[str, ...], *, seen_through: bool) -> bool:
+        """The function that a factory defines and returns: its only inner one, else one that is unknown.
+
+        False, and nothing read, where `functools.wraps` gives it the signature of what the factory is handed
+        and that is `seen_through`.
+        """
         view = self.linker.view(maker.path)
         prefix = f"{maker.symbol_path}.<locals>."
         inner = [
@@ -431,10 +438,13 @@ class Collector:
         functions = [definition for definition in inner if definition.kind == "function"]
         if len(functions) != 1:
             self.taken.unresolved.append(f"dependency made by {maker.qualified}")
-            return
+            return True
+        if seen_through and _has_decorator(functions[0], "wraps"):
+            return False
         self.linker.world.definition(maker.path, functions[0].symbol_path)  # what this reads is a look-up
         place = Place(maker.path, maker.symbol_path)
         self.signature(functions[0], place, bound=False, scopes=scopes, via=maker.qualified)
+        return True
 
     def _external(self, found: Found, scopes: tuple[str, ...]) -> None:
         name = last(found.qualified)
