@@ -12,6 +12,7 @@ from kb.retrieve.library import Opened
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import SearchOptions
+from kb.store.search import lexical
 from kb.store.serving import terms_beginning
 
 MOST_NEAR = 5
@@ -126,11 +127,12 @@ def _found_by_words(opened: Opened, words: list[str]) -> list[str]:
     if view is None:
         return []
     legs = Legs(opened.connection, view)
-    unknown = set(legs.ask(" ".join(words), dense=False).lexical.unknown)
+    pieces = {word: analyze([word]).terms for word in words}
+    terms = {term: 1 for of_word in pieces.values() for term in of_word}
+    unknown = set(lexical.prepare(opened.connection, view, terms).unknown)
     asked: list[str] = []
     for word in words:
-        pieces = analyze([word]).terms
-        asked += [word] if not unknown.issuperset(pieces) else _spelled_like(opened, word.lower())
+        asked += [word] if not unknown.issuperset(pieces[word]) else _spelled_like(opened, word.lower())
     if not asked:
         return []
     hits = rank(legs, " ".join(asked), SearchOptions(k=20, mode="lexical")).hits

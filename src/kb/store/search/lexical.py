@@ -38,7 +38,7 @@ class LexicalQuery:
 
     terms: tuple[QueryTerm, ...]
     unknown: tuple[str, ...]
-    """Terms that no document of the snapshot holds."""
+    """Terms that no document of the snapshot holds; of a question the words, as they are written there."""
     drift: float = 1.0
     """How far, as a factor, stored impacts may be from the snapshot's own."""
 
