@@ -98,6 +98,17 @@ def test_search_finds_by_words_and_says_that_it_is_lexical(asked):
     assert any(note.startswith("nothing there") for note in nothing["notes"])
 
 
+def test_search_shows_two_of_a_file_first_and_says_where_more_is(asked):
+    wide = asked.answer("search_knowledge", query="order total price item", k=4)
+    files = [hit["unit"]["provenance"][0]["file"] for hit in wide["hits"]]
+    assert max(map(files.count, files)) == 2
+    (note,) = [note for note in wide["notes"] if "more that fits in shop/models.py (" in note]
+    assert note.endswith("ask with folder set to the file")
+    within = asked.answer("search_knowledge", query="order total price item", k=4, folder="shop/models.py")
+    assert [hit["unit"]["provenance"][0]["file"] for hit in within["hits"]] == ["shop/models.py"] * 4
+    assert not any("more that fits" in note for note in within.get("notes", ()))
+
+
 def test_source_is_what_git_shows(asked, indexed):
     from kb.mcp.rendering import undelimited
 

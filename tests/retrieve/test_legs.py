@@ -192,6 +192,29 @@ def test_at_most_so_many_hits_of_one_file(corpus, legs_of):
     assert max(files.count(file) for file in files) == 2
 
 
+def test_no_file_crowds_out_others_and_none_is_cut_short_where_there_is_room(corpus, legs_of):
+    docs = [Doc(f"passage:big.{n}", f"order total {n}", path="big.py") for n in range(8)]
+    docs += [
+        Doc(f"passage:small.{n}", f"order total of {n} many other words", path=f"{n}.py") for n in range(3)
+    ]
+    corpus.commit(docs)
+    legs = legs_of(corpus, embedded=False)
+
+    plain = rank(legs, "order total", SearchOptions(k=5))
+    assert {hit.document.path for hit in plain.hits} == {"big.py"}
+    assert plain.further == {}
+
+    spread = rank(legs, "order total", SearchOptions(k=5, spread=2))
+    files = [hit.document.path for hit in spread.hits]
+    assert files[:2] == ["big.py"] * 2
+    assert sorted(files[2:]) == ["0.py", "1.py", "2.py"]
+    assert spread.further == {"big.py": 6}
+
+    room = rank(legs, "order total", SearchOptions(k=11, spread=2))
+    assert sorted(keys(room)) == sorted(doc.key for doc in docs)
+    assert room.further == {}
+
+
 def test_a_file_with_very_many_hits_leaves_room_for_others(corpus, legs_of):
     docs = [Doc(f"passage:a{n}", f"order total {n}", path="a.py") for n in range(300)]
     corpus.commit([*docs, Doc("passage:b", "order total among many other words of a file", path="b.py")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kb.retrieve.search_calibration import SOURCES, dense_share, source_of
@@ -17,7 +18,7 @@ DEPTH_OF_MANY = 100
 MANY = 100_000
 """Units from which on so many candidates take longer than they are worth."""
 _DEPTH_FOR_FILES = 50
-"""Candidates for each hit where a file may have but a few of them."""
+"""Candidates for each hit where files are asked for, one hit of each."""
 _RELATED = 0.5
 """What a neighbour inherits of the score of the hit it was found by."""
 _SEEDS = 10
@@ -42,7 +43,7 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
     related: dict[int, str] = {}
     if options.expand:
         order, related = _expanded(legs, order, allowed, documents)
-    order = _chosen(legs, order, documents, options)
+    order, further = _chosen(legs, order, documents, options)
     terms: Mapping[int, dict[str, float]] = {}
     if options.explain and mode != "dense":
         terms = legs.contributions(question, [doc for doc, _ in order])
@@ -56,12 +57,13 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
         exact=exact,
         unknown_terms=question.lexical.unknown,
         coverage=_coverage(question, lexical),
+        further=further,
     )
 
 
 def _depth(present: int, options: SearchOptions) -> int:
     least = DEPTH if present <= MANY else DEPTH_OF_MANY
-    files = 0 if options.per_file is None else min(_DEPTH_FOR_FILES * options.k, 500)
+    files = min(_DEPTH_FOR_FILES * options.k, 500) if options.per_file == 1 else 0
     return max(least, 5 * options.k, files)
 
 
@@ -122,16 +124,27 @@ def _chosen(
     order: list[tuple[int, float]],
     documents: Mapping[int, Document],
     options: SearchOptions,
-) -> list[tuple[int, float]]:
-    """The first k, without twins, after the cap of each file and after diversity."""
+) -> tuple[list[tuple[int, float]], dict[str, int]]:
+    """The first k, without twins, after the cap of each file and after diversity; and how many units of a file
+    come later, as good as they are, because others of it came first."""
     if not options.twins:
         order = capped(order, {doc: _definition(documents[doc]) for doc, _ in order}, 1)
+    paths = {doc: documents[doc].path for doc, _ in order}
     if options.per_file is not None:
-        order = capped(order, {doc: documents[doc].path for doc, _ in order}, options.per_file)
+        order = capped(order, paths, options.per_file)
     if options.diversity is not None:
         near = order[: max(5 * options.k, 50)]
-        return diversified(near, legs.vectors_of([doc for doc, _ in near]), options.diversity, options.k)
-    return order[: options.k]
+        vectors = legs.vectors_of([doc for doc, _ in near])
+        return diversified(near, vectors, options.diversity, options.k), {}
+    if options.spread is None:
+        return order[: options.k], {}
+    first = capped(order, paths, options.spread)
+    ahead = {doc for doc, _ in first}
+    later = [(doc, score) for doc, score in order if doc not in ahead]
+    chosen = [*first, *later][: options.k]
+    shown, least = {doc for doc, _ in chosen}, min((score for _, score in chosen), default=0.0)
+    held_back = Counter(paths[doc] for doc, score in later if score >= least and doc not in shown)
+    return chosen, dict(held_back.most_common())
 
 
 _FORMS = frozenset({"symbol", "module", "passage"})

@@ -28,6 +28,8 @@ class SearchOptions:
     """0..1: how much a hit loses for being like a better one (MMR); None for off."""
     per_file: int | None = None
     """At most so many hits of one file."""
+    spread: int | None = None
+    """So many hits of each file come first; further ones of it only where there is room."""
     twins: bool = False
     """Keep a definition that is found twice, as a symbol (or module) and by its source; else the better one."""
     expand: bool = False
@@ -85,3 +87,5 @@ class Ranking:
     coverage: float = 0.0
     """BM25 of the best hit over what a text with every word of the query could reach: how far the
     snapshot can answer at all (DESIGN 8)."""
+    further: dict[str, int] = field(default_factory=dict)
+    """Files of which units as good as these were put off, since others of it came first; how many, the most first."""
