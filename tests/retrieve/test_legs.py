@@ -265,6 +265,30 @@ def test_expansion_brings_neighbours_of_the_best_hits(writer, corpus, legs_of):
     assert backwards.hits[1].parts.related == "~responds_with of entity:Order"
 
 
+@pytest.mark.parametrize("others", [0, 3000], ids=["a wide filter", "a narrow filter"])
+def test_expansion_stays_within_the_filters(writer, corpus, legs_of, others):
+    docs = [Doc("passage:route", "route of orders"), Doc("entity:Order", "zebra", kind="entity")]
+    corpus.commit([*docs, *(Doc(f"x:{n}", "none", kind="symbol") for n in range(others))])
+    writer.execute(
+        """INSERT INTO artifact_edge (artifact_pk, relation, target_key)
+           SELECT artifact_pk, 'responds_with', 'entity:Order' FROM artifact WHERE logical_key = 'passage:route'"""
+    )
+    legs = legs_of(corpus, embedded=False)
+    within = rank(legs, "route", SearchOptions(expand=True, kinds=("passage",)))
+    assert keys(within) == ["passage:route"]
+    both = rank(legs, "route", SearchOptions(expand=True, kinds=("passage", "entity")))
+    assert keys(both) == ["passage:route", "entity:Order"]
+
+
+def test_ranks_are_brought_to_the_scale_that_names_are_weighed_by(corpus, legs_of):
+    docs = [Doc(f"passage:{n}", f"charge the card {'x ' * n}", path=f"p{n}.py") for n in range(5)]
+    corpus.commit([*docs, Doc("symbol:shop.card", "far away", kind="symbol", path="shop.py")])
+    legs = legs_of(corpus)
+    ranking = rank(legs, "charge the card", SearchOptions(fusion="rrf"))
+    assert keys(ranking)[0] == "passage:0"
+    assert ranking.hits[0].score == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("pattern", "fits", "fits_not"),
     [

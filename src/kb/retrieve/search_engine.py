@@ -104,11 +104,10 @@ def _expanded(
     each of those is related."""
     seeds = dict(order[:_SEEDS])
     scores = dict(order)
-    permitted = set(allowed.numbers()) if allowed.narrow else None
     found: dict[int, tuple[float, int, str]] = {}
     for source, target, relation in legs.neighbours(list(seeds)):
         inherited = seeds[source] * _RELATED
-        if (permitted is None or target in permitted) and inherited > scores.get(target, 0.0):
+        if allowed.holds(target) and inherited > scores.get(target, 0.0):
             found[target] = max(found.get(target, (0.0, 0, "")), (inherited, source, relation))
     documents.update({one.doc: one for one in legs.documents([doc for doc in found if doc not in documents])})
     scores.update({target: inherited for target, (inherited, _, _) in found.items()})

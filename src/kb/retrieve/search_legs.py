@@ -44,6 +44,10 @@ class Filter:
     name: Hashable = None
     """What the documents' texts are remembered by; None where they are not."""
 
+    def holds(self, doc: int) -> bool:
+        """Whether the document may be found."""
+        return bool(self.bits[doc >> 3] >> (doc & 7) & 1)
+
     def numbers(self) -> list[int]:
         """The documents, rising."""
         numbers: list[int] = members.numbers(self.bits).tolist()

@@ -46,8 +46,8 @@ class Weighed:
             path: the path it is limited to.
             by_rank: bring the legs together by their ranks (RRF), and not by their scores.
         """
-        if by_rank:
-            legs = reciprocal_rank(self._lexical, self._dense)
+        if by_rank:  # scaled as the legs are: what names and places add is meant for scores up to 1
+            legs = min_max(reciprocal_rank(self._lexical, self._dense))
         else:
             legs = convex(self._lexical_scaled, self._dense_scaled, self._shares)
         mentions, priors = Mentions(text), PathPriors(text, path)
