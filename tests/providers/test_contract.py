@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 from evals.retrieval.datasets import SHARED
 from kb.errors import NotFoundError, UsageError
 from kb.providers import open_provider
+from kb.providers.content import names_of
 from tests.providers.endpoint import Endpoint
 
 MINILM = SHARED / "models" / "all-MiniLM-L6-v2-int8"
@@ -78,6 +81,26 @@ def test_the_model_is_named_with_its_provider(provider):
     name, _, model = provider.model_id.partition(":")
     assert name in ("static", "onnx", "sentence-transformers", "openai")
     assert model
+
+
+@pytest.mark.parametrize("changed", ["model.onnx", "tokenizer.json", "sentence_bert_config.json"])
+def test_a_model_in_a_folder_is_named_by_all_that_its_vectors_depend_on(tmp_path, changed):
+    if not MINILM.is_dir():
+        pytest.skip("the folder shared/models is absent beside the project")
+    copies = [shutil.copytree(MINILM, tmp_path / at / "minilm") for at in ("one", "moved", "other")]
+    (copies[1] / "README.md").write_text("not part of the model")
+    with (copies[2] / changed).open("ab") as file:
+        file.write(b"\x32\x01x" if changed == "model.onnx" else b"\n")  # a field that repeats; white space
+    one, moved, other = (open_provider("onnx", str(copy)).model_id for copy in copies)
+    assert re.fullmatch(r"onnx:minilm@[0-9a-f]{8}", one)
+    assert moved == one
+    assert other != one
+
+
+def test_a_model_is_called_by_its_name_with_or_without_what_tells_its_content():
+    assert names_of("onnx:minilm@0123abcd") == ("minilm@0123abcd", "minilm")
+    assert names_of("openai:@cf/baai/bge-base") == ("@cf/baai/bge-base",)
+    assert names_of("openai:text@001") == ("text@001",)
 
 
 def test_one_model_gives_one_direction_through_either_library():

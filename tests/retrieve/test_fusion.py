@@ -99,6 +99,8 @@ def test_what_repeats_counts_less_unless_it_is_asked_for(path, query, within, ex
 
 
 def test_the_dense_share_is_the_models_and_the_sources():
-    assert dense_share("onnx:all-MiniLM-L6-v2-int8", "document") > dense_share("static:anything", "document")
+    assert dense_share("onnx:all-MiniLM-L6-v2-int8@0123abcd", "document") > dense_share(
+        "static:anything", "document"
+    )
     assert source_of("docs/a.MD") == "document"
     assert source_of("a.py") == "code"

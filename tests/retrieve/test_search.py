@@ -1,6 +1,7 @@
 """`kb search` over a real repository: units with provenance, notices, models, budgets."""
 
 import json
+import shutil
 
 import pytest
 
@@ -186,7 +187,37 @@ def test_a_model_that_is_called_by_its_name_is_opened_by_its_folder(parts, tmp_p
     embed_snapshots(parts, select_snapshots(parts, shop, None), provider, str(MINILM), lambda *_: None)
     for choice in (EmbeddingChoice(model=MINILM.name), EmbeddingChoice("onnx", MINILM.name)):
         found = search(parts, "order", SearchOptions(), repo=shop, embedding=choice)
-        assert found.model == f"onnx:{MINILM.name}"
+        assert found.model == provider.model_id
+
+
+def test_two_models_in_folders_of_one_name_are_told_apart(parts, tmp_path):
+    if not MINILM.is_dir():
+        pytest.skip("../shared/models is absent")
+    pytest.importorskip("onnxruntime")
+    shop = shop_at(parts, tmp_path / "two")
+    folders = [tmp_path / at / "minilm" for at in ("one", "other")]
+    for folder in folders:
+        shutil.copytree(MINILM, folder)
+    with (folders[1] / "model.onnx").open("ab") as model:
+        model.write(b"\x32\x01x")  # the graph's field doc_string, once more: another file, the same model
+    snapshots = select_snapshots(parts, shop, None)
+    first, second = (open_provider("onnx", str(folder)) for folder in folders)
+    assert first.model_id != second.model_id
+    embed_snapshots(parts, snapshots, first, str(folders[0]), lambda *_: None)
+
+    def model(name):
+        return search(parts, "order", SearchOptions(), repo=shop, embedding=EmbeddingChoice(model=name)).model
+
+    with pytest.raises(
+        UsageError, match=f"embedded with {first.model_id}, not with {second.model_id}"
+    ) as failed:
+        model(str(folders[1]))
+    assert f"kb embed --provider onnx --model {folders[1]} " in failed.value.hint
+    report = embed_snapshots(parts, snapshots, second, str(folders[1]), lambda *_: None)
+    assert report.embedded > 0
+    assert [model(str(folder)) for folder in folders] == [first.model_id, second.model_id]
+    assert model("minilm") == second.model_id
+    assert model(first.model_id.removeprefix("onnx:")) == first.model_id
 
 
 @pytest.mark.parametrize(

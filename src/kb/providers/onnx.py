@@ -11,10 +11,14 @@ import numpy as np
 
 from kb.errors import NotFoundError, UsageError
 from kb.providers.api import Vectors, unit
+from kb.providers.content import with_content
 from kb.providers.prefixes import prefixes_for
 
 _FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 _DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_TOKENIZER = "tokenizer.json"
+_POOLING = "1_Pooling/config.json"
+_LENGTH = "sentence_bert_config.json"
 _LONGEST = 256
 """Tokens, where the export does not say."""
 
@@ -37,15 +41,13 @@ class OnnxProvider:
         )
         self._inputs = {one.name for one in self._session.get_inputs()}
         self._output, self._pooled = _choose_output(self._session.get_outputs())
-        self._by_first_token = bool(
-            _read_json(folder / "1_Pooling" / "config.json").get("pooling_mode_cls_token")
-        )
-        self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        longest = _read_json(folder / "sentence_bert_config.json").get("max_seq_length", _LONGEST)
+        self._by_first_token = bool(_read_json(folder / _POOLING).get("pooling_mode_cls_token"))
+        self._tokenizer: Any = Tokenizer.from_file(str(folder / _TOKENIZER))
+        longest = _read_json(folder / _LENGTH).get("max_seq_length", _LONGEST)
         self._tokenizer.enable_truncation(longest)
         self._tokenizer.no_padding()
         self._prefixes = prefixes_for(name)
-        self.model_id = f"onnx:{name}"
+        self.model_id = f"onnx:{with_content(name, folder, _read_files(folder))}"
         self.dimensions = int(self._run([""]).shape[1])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -100,6 +102,14 @@ def _model_file(folder: Path) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise NotFoundError(f"{folder} holds no ONNX model", hint=f"it has one of the names {', '.join(_FILES)}")
+
+
+def _read_files(folder: Path) -> list[Path]:
+    """The files that the vectors depend on: the graph with weights beside it, the tokenizer, what is said of both."""
+    graph = _model_file(folder)
+    weights = (graph.with_name(graph.name + ending) for ending in ("_data", ".data"))
+    others = (folder / name for name in (_TOKENIZER, _POOLING, _LENGTH))
+    return [graph, *(path for path in (*weights, *others) if path.is_file())]
 
 
 def _read_json(path: Path) -> dict[str, Any]:

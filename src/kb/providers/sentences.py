@@ -10,9 +10,12 @@ import numpy as np
 
 from kb.errors import NotFoundError, UsageError
 from kb.providers.api import Vectors, unit
+from kb.providers.content import with_content
 from kb.providers.prefixes import prefixes_for
 
 _DEFAULT_MODEL = "all-MiniLM-L6-v2"
+_READ = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
+_OTHERS = frozenset({"onnx", "openvino"})
 
 
 class SentenceTransformersProvider:
@@ -20,10 +23,11 @@ class SentenceTransformersProvider:
 
     batch_size = 64
 
-    def __init__(self, model: Any, name: str) -> None:
+    def __init__(self, model: Any, name: str, folder: Path | None = None) -> None:
         self._model = model
         self._prefixes = prefixes_for(name)
-        self.model_id = f"sentence-transformers:{name}"
+        known = name if folder is None else with_content(name, folder, _read_files(folder))
+        self.model_id = f"sentence-transformers:{known}"
         self.dimensions = int(model.get_embedding_dimension())
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -44,6 +48,17 @@ class SentenceTransformersProvider:
         return unit(np.asarray(vectors, dtype=np.float32))
 
 
+def _read_files(folder: Path) -> list[Path]:
+    """The files that the vectors may depend on; not those of other runtimes, and no readme."""
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.suffix in _READ
+        and not any(part.startswith(".") or part in _OTHERS for part in path.relative_to(folder).parts)
+    ]
+
+
 def open_sentence_transformers(model: str | None) -> SentenceTransformersProvider:
     """The provider, its model loaded (and downloaded on first use).
 
@@ -54,7 +69,7 @@ def open_sentence_transformers(model: str | None) -> SentenceTransformersProvide
     name = model or _DEFAULT_MODEL
     folder = Path(name).expanduser()
     if folder.is_dir():
-        name = folder.resolve().name  # vectors are keyed by the model, wherever it lies
+        name = folder.resolve().name  # vectors are keyed by the model's name and files, wherever it lies
     elif folder.is_absolute() or name.startswith("."):
         raise NotFoundError(f"there is no folder {name}", hint="name a folder that holds such a model")
     try:
@@ -67,8 +82,9 @@ def open_sentence_transformers(model: str | None) -> SentenceTransformersProvide
         ) from error
     logging.disable_progress_bar()  # kb has a progress of its own
     try:
-        return SentenceTransformersProvider(
-            SentenceTransformer(str(folder.resolve()) if folder.is_dir() else name), name
-        )
+        if folder.is_dir():
+            folder = folder.resolve()
+            return SentenceTransformersProvider(SentenceTransformer(str(folder)), name, folder)
+        return SentenceTransformersProvider(SentenceTransformer(name), name)
     except (OSError, ValueError) as error:
         raise UsageError(f"sentence-transformers cannot load {name}: {error}") from error

@@ -12,6 +12,7 @@ from kb.errors import NotFoundError, UsageError
 from kb.lexicon import analyze_query, phrases
 from kb.model.served import Unit
 from kb.providers import EmbeddingProvider, open_provider
+from kb.providers.content import names_of
 from kb.providers.tokens import token_counter
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs, path_pattern
@@ -203,11 +204,11 @@ def choose_model(
         raise _mismatch(at, known, choice)
     row = fitting[0]
     # A model that is called by its name is opened by what it was embedded with: its folder.
-    wanted = choice.model if choice.model not in (None, row.model_id.partition(":")[2]) else row.locator
+    wanted = choice.model if choice.model not in (None, *names_of(row.model_id)) else row.locator
     provider = open_provider(row.provider, wanted, url=choice.url, key=choice.key)
     matching = [one for one in fitting if one.model_id == provider.model_id]
     if not matching:
-        raise _mismatch(at, known, choice)
+        raise _mismatch(at, known, EmbeddingChoice(row.provider, wanted), provider.model_id)
     if matching[0].dimensions != provider.dimensions:
         raise UsageError(
             f"{provider.model_id} gives {provider.dimensions} dimensions now, and {matching[0].dimensions} "
@@ -217,8 +218,11 @@ def choose_model(
     return matching[0], provider
 
 
-def _mismatch(at: str, known: list[ModelRow], choice: EmbeddingChoice) -> UsageError:
-    wanted = " ".join(filter(None, (choice.provider, choice.model)))
+def _mismatch(
+    at: str, known: list[ModelRow], choice: EmbeddingChoice, opened: str | None = None
+) -> UsageError:
+    """The error for a choice that the snapshot is not embedded with; `opened` is what the choice was found to be."""
+    wanted = opened or " ".join(filter(None, (choice.provider, choice.model)))
     return UsageError(
         f"{at} is embedded with {', '.join(row.model_id for row in known)}, not with {wanted}",
         hint=f"run: {_embed_command(at, choice)}",
@@ -237,7 +241,7 @@ def _is_named(row: ModelRow, model: str) -> bool:
     """Whether somebody who says `model` means this one: its name, its folder, or what it was opened by."""
     folder = Path(model).expanduser()
     names = {model, folder.resolve().name} if folder.is_dir() else {model}
-    return row.model_id.partition(":")[2] in names or row.locator == model
+    return not names.isdisjoint(names_of(row.model_id)) or row.locator == model
 
 
 def _notices(selected: Selected, ranking: Ranking, options: SearchOptions) -> list[str]:
