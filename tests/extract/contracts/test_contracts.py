@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.urls.resolvers import RegexPattern
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -297,7 +298,48 @@ def test_actions_that_a_run_makes_are_said_to_be_unknown():
 
 def test_a_group_inside_an_optional_part_of_a_path_is_a_parameter():
     body = contracts(BY_HAND).body("api:PUT /news/{slug}/(?:p{page}/)?")
-    assert [parameter["name"] for parameter in body["parameters"]] == ["slug", "page"]
+    assert [(parameter["name"], parameter["required"]) for parameter in body["parameters"]] == [
+        ("slug", True),
+        ("page", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("regex", "with_all", "without"),
+    [
+        (r"^a/(?P<x>\d+)?$", "a/1", "a/"),
+        (r"^a/(?:p(?P<x>\d+)/)?$", "a/p1/", "a/"),
+        (r"^a/(?:(?:p(?P<x>\d+)/)+)?(?P<y>\w+)$", "a/p1/b", "a/b"),
+        (r"^a/(?:p(?P<x>\d+)|all)/$", "a/p1/", "a/all/"),
+        (r"^a/(?P<x>\d+)/$|^b/$", "a/1/", "b/"),
+        (r"^a/(?:p(?P<x>\d)){0,2}$", "a/p1", "a/"),
+        (r"^a/(?P<y>[|?(]|\(\|)(?P<x>\d)*$", "a/|1", "a/("),
+        (r"(?i)^a/(?=\w)(?P<y>\w)(?P<x>\d)?$", "A/b1", "a/b"),
+        (r"^a/(?:(?P<x>\d)/){1,2}$", "a/1/", None),
+        (r"^(a|b)/(p(?P<x>\d)/)?$", "a/p1/", "b/"),
+        (r"^(a|b)/(\d)$", "a/1", None),
+    ],
+)
+def test_groups_are_the_parameters_that_django_gives_and_what_a_match_may_leave_out_is_not_required(
+    regex, with_all, without
+):
+    def given(path):
+        _, args, kwargs = RegexPattern(regex).match(path)
+        return kwargs or {f"arg{number}": value for number, value in enumerate(args)}
+
+    everything = given(with_all)
+    always = everything if without is None else given(without)
+    files = {
+        "proj/urls.py": (
+            "from django.urls import re_path\nfrom proj import views\n"
+            f"urlpatterns = [re_path({regex!r}, views.v)]\n"
+        ),
+        "proj/views.py": "def v(request, **kwargs): ...\n",
+        "proj/settings.py": "ROOT_URLCONF = 'proj.urls'\n",
+    }
+    (found,) = contracts(files).artifacts("contract").values()
+    told = {entry["name"]: entry["required"] for entry in found.draft.body["parameters"]}
+    assert told == {name: name in always for name in everything}
 
 
 def test_what_is_included_at_run_time_or_from_another_distribution_is_said():

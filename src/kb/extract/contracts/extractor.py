@@ -24,7 +24,7 @@ class ContractsExtractor:
     """Routes of the frameworks in `registry.FRAMEWORKS`."""
 
     id = facts.SOURCE
-    version = 7
+    version = 8
     dialects = frozenset({"python"})
 
     def __init__(self, frameworks: tuple[Framework, ...] = FRAMEWORKS) -> None:

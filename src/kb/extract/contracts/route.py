@@ -143,7 +143,9 @@ def _lines(route: Route, title: str, body: dict[str, Any]) -> Iterable[str]:
 
 def _parameter(entry: dict[str, Any]) -> str:
     parts = [entry["in"], entry.get("type", "")]
-    parts.append("required" if entry["required"] else f"default {entry.get('default', 'none')}")
+    may_be_absent = entry["in"] == "path" and "default" not in entry
+    left_out = "may be left out" if may_be_absent else f"default {entry.get('default', 'none')}"
+    parts.append("required" if entry["required"] else left_out)
     return f"{entry['name']} ({', '.join(part for part in parts if part)})"
 
 

@@ -10,8 +10,9 @@ from kb.extract.contracts.place import UNKNOWN
 _UNTOLD = re.compile(f"<{UNKNOWN}.*?{UNKNOWN}>", re.DOTALL)
 """A part that only a run can tell: copied as it is, whatever it holds."""
 _BRACES = re.compile(_UNTOLD.pattern + r"|\{(\w+)(?::([^{}]*))?\}", re.DOTALL)
-_ANGLES = re.compile(_UNTOLD.pattern + r"|<(?:([\w.]+)(?:\([^()]*\))?:)?(\w+)>", re.DOTALL)
+_ANGLES = re.compile(_UNTOLD.pattern + r"|<(?:([\w.]+)(?:\([^()]*\))?:)?(\w+)(?P<optional>\?)?>", re.DOTALL)
 _NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
+_MAY_BE_LEFT_OUT = re.compile(r"[?*]|\{0?,|\{0\}")
 
 _CONVERTERS = {
     "str": "str", "string": "str", "int": "int", "float": "float", "path": "str", "uuid": "UUID", "slug": "str",
@@ -25,7 +26,7 @@ def from_braces(template: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def from_angles(template: str) -> tuple[str, list[dict[str, Any]]]:
-    """Flask's and Django's `<converter:name>`: the plain path and its parameters."""
+    """Flask's and Django's `<converter:name>`, and `<name?>` of `from_regex`: the plain path and its parameters."""
     return _read(template, _ANGLES, name=2, converter=1)
 
 
@@ -37,19 +38,28 @@ def _read(
     def plain(match: re.Match[str]) -> str:
         if match[name] is None:
             return match[0]
-        entries.append(_entry(match[name], match[converter] or ""))
+        entry = _entry(match[name], match[converter] or "")
+        if match.groupdict().get("optional"):
+            entry["required"] = False
+        entries.append(entry)
         return "{" + match[name] + "}"
 
     return form.sub(plain, template), entries
 
 
-def from_regex(pattern: str, groups: int = 0) -> tuple[str, bool]:
+def from_regex(
+    pattern: str, groups: int = 0, *, optional: bool = False, only_named: bool = False
+) -> tuple[str, bool]:
     """A regular expression in Django's other form, `<name>` for each group, and whether nothing else was in it.
 
-    `groups` is the number of the first group without a name.
+    A group that a match may leave out is `<name?>`; one without a name beside others that have one is no
+    parameter, as Django has it. `groups` is the number of the first group without a
+    name, `optional` says that the whole may be left out.
     """
     out: list[str] = []
     at, plain = 0, True
+    optional = optional or _alternates(pattern)
+    only_named = only_named or _NAMED_GROUP.search(pattern) is not None
     while at < len(pattern):
         char = pattern[at]
         untold = _UNTOLD.match(pattern, at)
@@ -59,14 +69,22 @@ def from_regex(pattern: str, groups: int = 0) -> tuple[str, bool]:
         elif char == "(":
             end = _closing(pattern, at)
             named = _NAMED_GROUP.match(pattern, at)
-            if named is not None or not pattern.startswith("(?:", at):
-                out.append(f"<{named[1] if named is not None else f'arg{groups}'}>")
+            maybe = optional or _MAY_BE_LEFT_OUT.match(pattern, end) is not None
+            special = pattern.startswith("(?", at)
+            if named is not None or not (special or only_named):
+                out.append(f"<{named[1] if named is not None else f'arg{groups}'}{'?' if maybe else ''}>")
                 groups += 1
-            else:  # `(?:page-(?P<page>\d+)/)?`: the groups inside are parameters too
+            elif not special or pattern.startswith("(?:", at):
+                # `(?:page-(?P<page>\d+)/)?`: the groups inside are parameters too
                 plain = False
-                inner, _ = from_regex(pattern[at + 3 : end - 1], groups)
+                opening = "(?:" if special else "("
+                within = pattern[at + len(opening) : end - 1]
+                inner, _ = from_regex(within, groups, optional=maybe, only_named=only_named)
                 groups += inner.count("<arg")
-                out.append(f"(?:{inner})")
+                out.append(f"{opening}{inner})")
+            else:  # flags, look-arounds, references: nothing that a view is given
+                plain = False
+                out.append(pattern[at:end])
             at = end
         elif char == "[":
             end = max(at + 1, pattern.find("]", at + 2) + 1)
@@ -82,6 +100,24 @@ def from_regex(pattern: str, groups: int = 0) -> tuple[str, bool]:
             out.append(char)
             at += 1
     return "".join(out), plain
+
+
+def _alternates(pattern: str) -> bool:
+    """Whether a `|` stands outside of every group: then no group is in each match."""
+    at = 0
+    while at < len(pattern):
+        untold = _UNTOLD.match(pattern, at)
+        if untold is not None:
+            at = untold.end()
+        elif pattern[at] == "(":
+            at = _closing(pattern, at)
+        elif pattern[at] == "[":
+            at = max(at + 1, pattern.find("]", at + 2) + 1)
+        elif pattern[at] == "|":
+            return True
+        else:
+            at += 2 if pattern[at] == "\\" else 1
+    return False
 
 
 def _closing(pattern: str, start: int) -> int:
