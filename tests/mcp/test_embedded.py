@@ -78,6 +78,8 @@ def test_where_the_endpoint_is_down_words_answer_and_the_answer_says_why(sealed)
     (note,) = [note for note in answer["notes"] if "cannot be asked" in note]
     assert "openai:gone" in note
     assert "KB_EMBED_URL" in note
+    assert "run it again" not in note  # nothing was embedded, and words have answered already
+    assert "--mode" not in note  # a flag of the command line
     assert "sesame" not in str(answer)
 
 

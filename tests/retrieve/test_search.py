@@ -8,6 +8,7 @@ import pytest
 from kb.embed.embedding import embed_snapshots
 from kb.errors import NotFoundError, UsageError
 from kb.providers import open_provider
+from kb.providers.api import EndpointError
 from kb.providers.tokens import token_counter
 from kb.retrieve import evaluation
 from kb.retrieve.search import EmbeddingChoice, search
@@ -16,6 +17,7 @@ from kb.retrieve.select import select_snapshots
 from tests.databases import fresh_database
 from tests.gitrepo import GitRepo
 from tests.indexing import TestParts, index
+from tests.providers.endpoint import Endpoint
 from tests.providers.hashed import HashedWords
 from tests.providers.test_contract import MINILM
 
@@ -218,6 +220,30 @@ def test_two_models_in_folders_of_one_name_are_told_apart(parts, tmp_path):
     assert [model(str(folder)) for folder in folders] == [first.model_id, second.model_id]
     assert model("minilm") == second.model_id
     assert model(first.model_id.removeprefix("onnx:")) == first.model_id
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+def test_where_the_endpoint_is_down_the_hint_says_what_needs_none(parts, tmp_path, mode):
+    shop = shop_at(parts, tmp_path / "away")
+    with Endpoint() as endpoint:
+        provider = open_provider("openai", "away", url=endpoint.url, key="sesame")
+        embed_snapshots(parts, select_snapshots(parts, shop, None), provider, "away", lambda *_: None)
+        choice = EmbeddingChoice(url=endpoint.url, key="sesame")
+    open_provider.cache_clear()
+    suite = tmp_path / "suite.jsonl"
+    suite.write_text('{"id": "a", "query": "order", "relevant": ["shop/orders.py"]}')
+    options = SearchOptions(mode=mode)
+    for ask in (
+        lambda: search(parts, "order", options, repo=shop, embedding=choice),
+        lambda: search(parts, "again", options, repo=shop, embedding=choice),
+        lambda: evaluation.evaluate(parts, suite, options, repo=shop, embedding=choice),
+    ):
+        with pytest.raises(EndpointError, match="did not answer") as failed:
+            ask()
+        assert failed.value.hint == (
+            "is the server running, and KB_EMBED_URL right? Or without the model: --mode lexical"
+        )
+    assert search(parts, "order", SearchOptions(mode="lexical"), repo=shop).hits
 
 
 @pytest.mark.parametrize(

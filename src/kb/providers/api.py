@@ -8,7 +8,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kb.errors import KbError
+
 Vectors = npt.NDArray[np.float32]
+
+
+class EndpointError(KbError):
+    """The embeddings endpoint cannot be reached, refused the request, or answered nonsense."""
 
 
 class EmbeddingProvider(Protocol):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kb.errors import KbError, UsageError
-from kb.providers.api import Vectors, unit
+from kb.errors import UsageError
+from kb.providers.api import EndpointError, Vectors, unit
 from kb.providers.prefixes import prefixes_for
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -33,19 +33,17 @@ class _Patience(NamedTuple):
     attempts: int
     timeout: float
     """Seconds of one attempt."""
+    kept: str = ""
+    """What is said of the work before."""
 
 
-_DOCUMENTS = _Patience(6, 120)
+_DOCUMENTS = _Patience(6, 120, " What was embedded is kept: run it again")
 _QUESTION = _Patience(2, 5)
 """Somebody waits for the answer to a question."""
 
 
 _GIVEN_UP_SECONDS = 30.0
 """For so long nobody waits for an endpoint that a question was not answered by."""
-
-
-class EndpointError(KbError):
-    """The embeddings endpoint cannot be reached, refused the request, or answered nonsense."""
 
 
 class UnansweredError(EndpointError):
@@ -154,7 +152,7 @@ class OpenAIProvider:
                 self._pause(min(max(wait, growing), _LONGEST_WAIT))
         raise UnansweredError(
             f"{self._endpoint} did not answer after {patience.attempts} attempts: {problem}",
-            hint="is the server running, and KB_EMBED_URL right? What was embedded is kept: run it again",
+            hint=f"is the server running, and KB_EMBED_URL right?{patience.kept}",
         )
 
     def _refused(self, error: urllib.error.HTTPError) -> EndpointError:

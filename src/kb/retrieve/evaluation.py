@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kb.errors import NotFoundError, UsageError
 from kb.retrieve.metrics import bootstrap_interval, measure, paired_interval
-from kb.retrieve.search import EmbeddingChoice, choose_model, select_searchable
+from kb.retrieve.search import EmbeddingChoice, choose_model, select_searchable, words_need_no_model
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, SearchOptions
@@ -101,9 +101,11 @@ def evaluate(
     )
     with parts.database.reader() as connection:
         selected, view = select_searchable(parts, connection, repo, sha)
-        model, provider = choose_model(connection, selected.snapshot, wide, embedding or EmbeddingChoice())
-        legs = Legs(connection, view, model, provider)
-        outcomes = [_outcome(one, rank(legs, one.query, wide).hits) for one in judged]
+        with words_need_no_model():
+            choice = embedding or EmbeddingChoice()
+            model, provider = choose_model(connection, selected.snapshot, wide, choice)
+            legs = Legs(connection, view, model, provider)
+            outcomes = [_outcome(one, rank(legs, one.query, wide).hits) for one in judged]
     names = list(outcomes[0].measures)
     values = {name: [one.measures[name] for one in outcomes] for name in names}
     return EvaluationReport(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kb.errors import NotFoundError, UsageError
 from kb.lexicon import analyze_query, phrases
 from kb.model.served import Unit
 from kb.providers import EmbeddingProvider, open_provider
+from kb.providers.api import EndpointError
 from kb.providers.content import names_of
 from kb.providers.tokens import token_counter
 from kb.retrieve.search_engine import rank
@@ -108,14 +110,17 @@ def search(
     Raises:
         UsageError: an empty query; dense mode, or another model than the snapshot's, without vectors.
         NotFoundError: no such repository or snapshot.
+        EndpointError: the model is behind an endpoint that does not answer; the hint says what needs none.
     """
     if not query.strip():
         raise UsageError("the query is empty", hint="ask with words or names: kb search 'order total'")
     with parts.database.reader() as connection:
         # One repeatable-read transaction from here on: a collector that runs meanwhile takes nothing away.
         selected, view = select_searchable(parts, connection, repo, sha)
-        model, provider = choose_model(connection, selected.snapshot, options, embedding or EmbeddingChoice())
-        ranking = rank(Legs(connection, view, model, provider), query, options)
+        choice = embedding or EmbeddingChoice()
+        with words_need_no_model():
+            model, provider = choose_model(connection, selected.snapshot, options, choice)
+            ranking = rank(Legs(connection, view, model, provider), query, options)
         stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
         rows = stored.by_pk([hit.document.artifact_pk for hit in ranking.hits])
         units, omitted = within_budget(UnitMaker(selected).units(rows, source=source), token_budget)
@@ -216,6 +221,17 @@ def choose_model(
             hint="name the model that it was embedded with (--model), or search with --mode lexical",
         )
     return matching[0], provider
+
+
+@contextmanager
+def words_need_no_model() -> Iterator[None]:
+    """For a question on the command line: where the model's endpoint fails, its error says what works without."""
+    try:
+        yield
+    except EndpointError as error:
+        without = "without the model: --mode lexical"
+        hint = f"{error.hint} Or {without}" if error.hint else f"ask {without}"
+        raise type(error)(error.message, hint=hint, **error.data) from error
 
 
 def _mismatch(
