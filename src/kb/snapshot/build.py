@@ -5,7 +5,7 @@ from __future__ import annotations
 from kb.snapshot import faults
 from kb.snapshot.run import Run
 from kb.snapshot.workers import Crew, chunked
-from kb.store import collisions, locks, manifest
+from kb.store import collisions, locks, manifest, sealing
 from kb.store.catalog import SnapshotRow
 from kb.store.manifest import FileRow
 from kb.store.staging import refresh_statistics
@@ -79,14 +79,14 @@ def _seal(run: Run, lineage_id: int, *, replacing: bool) -> bool:
         refresh_statistics(run.connection)
     with run.connection.transaction():
         collisions.settle_all(run.connection, lineage_id, 0)
-        counts = manifest.count_all(run.connection, lineage_id, 0)
-        manifest.check_all(run.connection, lineage_id, 0)
+        counts = sealing.count_all(run.connection, lineage_id, 0)
+        sealing.check_all(run.connection, lineage_id, 0)
         faults.point("checked")
         commit_id = run.commit_id()
         if replacing and commit_id is not None:
-            manifest.unseal(run.connection, commit_id, run.recipe_id)
+            sealing.unseal(run.connection, commit_id, run.recipe_id)
         faults.point("before_seal")
-        sealed = manifest.seal(
+        sealed = sealing.seal(
             run.connection,
             repository_id=run.row.repository_id,
             recipe_id=run.recipe_id,

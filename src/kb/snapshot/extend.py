@@ -15,10 +15,11 @@ from kb.snapshot import faults
 from kb.snapshot.facts import StoredFacts
 from kb.snapshot.plan import storable
 from kb.snapshot.run import Run
-from kb.store import collisions, links, locks, manifest
+from kb.store import collisions, links, locks, manifest, sealing
 from kb.store.catalog import SnapshotRow
 from kb.store.facts import LineageFacts, homes_asking
-from kb.store.manifest import FileRow, SealCounts, Tip
+from kb.store.manifest import FileRow, Tip
+from kb.store.sealing import SealCounts
 from kb.structure.dialects import PARSER_VERSION
 
 _MOST = 0.25
@@ -115,8 +116,8 @@ def _apply(run: Run, difference: Difference) -> None:
     after = StoredFacts(reader, preload=False)
     before.prefetch_rows(difference.paths)
     parsed_before = {path for path in difference.paths if before.dialect(path) is not None}
-    counts = manifest.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
-        manifest.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
+    counts = sealing.counts_of(connection, lineage_id, difference.tip.ordinal).minus(
+        sealing.count_files(connection, lineage_id, difference.tip.ordinal, difference.paths)
     )
     manifest.put_files(
         connection,
@@ -126,7 +127,7 @@ def _apply(run: Run, difference: Difference) -> None:
         lineage_id=lineage_id,
         ordinal=ordinal,
     )
-    counts = counts.plus(manifest.count_files(connection, lineage_id, ordinal, difference.paths))
+    counts = counts.plus(sealing.count_files(connection, lineage_id, ordinal, difference.paths))
     faults.point("files_stored")
     after.prefetch_rows(difference.paths)
     homes = _homes_to_link(run, difference, before, after)
@@ -142,9 +143,9 @@ def _apply(run: Run, difference: Difference) -> None:
     renamed = collisions.rename(connection, lineage_id, ordinal, renamings)
     counts = counts.plus(SealCounts(artifacts=replaced.grew))
     faults.point("linked")
-    manifest.check_changed(connection, lineage_id, ordinal, difference.paths, [*replaced.touched, *renamed])
+    sealing.check_changed(connection, lineage_id, ordinal, difference.paths, [*replaced.touched, *renamed])
     faults.point("checked")
-    manifest.seal(
+    sealing.seal(
         connection,
         repository_id=run.row.repository_id,
         recipe_id=run.recipe_id,
