@@ -151,3 +151,42 @@ def test_another_name_for_what_reads_the_environment_is_followed():
         "write",
         "delete",
     ]
+
+
+def test_the_environment_of_bytes_and_its_other_names_are_read():
+    text = (
+        "import os\nfrom os import environ as env, environb as raw, getenvb, putenv as put, unsetenv\nKEY = b'E'\n"
+        "a = os.environb.get(b'A', b'x')\nb = os.environb[b'B']\nc = raw[b'C']\nd = getenvb(b'D')\n"
+        "e = os.environb[KEY]\nput('F', '1')\nunsetenv('G')\ndel raw[b'H']\ni = env['I']\n"
+    )
+    found = knowledge({"m.py": text})
+    assert {
+        key: next(iter(set(entry.draft.body) & {"reads", "writes", "deletes"}))
+        for key, entry in found.items()
+    } == {
+        "setting:env:A": "reads",
+        "setting:env:B": "reads",
+        "setting:env:C": "reads",
+        "setting:env:D": "reads",
+        "setting:env:E": "reads",
+        "setting:env:F": "writes",
+        "setting:env:G": "deletes",
+        "setting:env:H": "deletes",
+        "setting:env:I": "reads",
+    }
+    assert found["setting:env:A"].draft.body["defaults"] == ['b"x"']
+    assert found["setting:env:B"].draft.body["reads"] == [
+        {"function": "m", "via": "os.environb[]", "required": True}
+    ]
+
+
+def test_a_name_that_a_function_binds_itself_is_not_the_environment():
+    text = (
+        "import os\nfrom os import environ as env\n"
+        "def f(env, key: os.PathLike = os.sep):\n    return env['A'], env.get('B'), os.environ['C']\n"
+        "def g():\n    env: dict = {}\n    return env['D'], (lambda env: env['E'])\n"
+        "def h():\n    return run(\n        env=env['F'],\n    )\n"
+        "def i(*, env=None, **rest): return env['G']\ndef j(*env): return env['H']\ndef k(env: dict = 1): return env['I']\n"
+    )
+    text += "def m():\n    def n():\n        env = 1\n    return env['J']\n"
+    assert list(knowledge({"m.py": text})) == ["setting:env:C", "setting:env:F", "setting:env:J"]

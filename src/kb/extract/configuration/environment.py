@@ -74,7 +74,21 @@ ENV_MAKERS = frozenset({"Env", "FileAwareEnv", "Config", "AutoConfig"})
 _FLASK = re.compile(rb"\.config\[")
 _FLASK_APP = re.compile(r"(?:^|\.)(?:current_)?app\.config$")
 """Certainly an application's; other objects called `config` have keys too."""
-_ENVIRON = re.compile(rb"\benviron\b")
+_NO_READS = frozenset(
+    {
+        "import_from_statement",
+        "dotted_name",
+        "aliased_import",
+        "attribute",
+        "call",
+        "parameters",
+        "lambda_parameters",
+    }
+)
+"""Where a name of the environment stands without being read; what is called was read as a call."""
+_OS_MAPPINGS = ("environ", "environb")
+_OS_READERS = ("getenv", "getenvb")
+_OS_WRITERS = ("putenv", "unsetenv")
 
 
 class Names:
@@ -83,6 +97,8 @@ class Names:
     def __init__(self, parse: ParseView) -> None:
         self.environ: set[str] = set()
         self.getenv: set[str] = set()
+        self.writers: dict[str, str] = {}
+        """`putenv` and `unsetenv` that are imported by name, under the name that the blob gives them."""
         self.readers: set[str] = set()
         self.settings: set[str] = set()
         self.schemes: dict[str, dict[str, Expr]] = {}
@@ -95,18 +111,20 @@ class Names:
         bound = {entry.alias or entry.name or entry.module for entry in parse.module.imports}
         if "*" in bound and "os" not in bound:
             # `from .common import *` hands on what the other module imports.
-            self.environ.add("os.environ")
-            self.getenv.add("os.getenv")
+            self.environ |= {f"os.{name}" for name in _OS_MAPPINGS}
+            self.getenv |= {f"os.{name}" for name in _OS_READERS}
 
     def _import(self, entry: Import) -> None:
         bound = entry.alias or entry.name or entry.module
         if entry.module == "os" and entry.name is None and not entry.level:
-            self.environ.add(f"{bound}.environ")
-            self.getenv |= {f"{bound}.getenv", f"{bound}.putenv", f"{bound}.unsetenv"}
-        elif entry.module == "os" and entry.name == "environ":
+            self.environ |= {f"{bound}.{name}" for name in _OS_MAPPINGS}
+            self.getenv |= {f"{bound}.{name}" for name in (*_OS_READERS, *_OS_WRITERS)}
+        elif entry.module == "os" and entry.name in _OS_MAPPINGS:
             self.environ.add(bound)
-        elif entry.module == "os" and entry.name == "getenv":
+        elif entry.module == "os" and entry.name in (*_OS_READERS, *_OS_WRITERS):
             self.getenv.add(bound)
+            if entry.name in _OS_WRITERS:
+                self.writers[bound] = entry.name
         elif entry.module in ENV_PACKAGES and entry.name in ("env", "config"):
             self.readers.add(bound)
         elif entry.module == "django.conf" and entry.name == "settings":
@@ -130,6 +148,26 @@ class Names:
 
 
 @lru_cache(maxsize=64)
+def _assigned(name: bytes) -> re.Pattern[bytes]:
+    """Finds what may be an assignment to the name alone; the tree tells it from a keyword argument."""
+    return re.compile(rb"(?<![\w.])(" + re.escape(name) + rb")[ \t]*(?::[^=\n]+)?=(?!=)")
+
+
+def _parameter(node: tree_sitter.Node) -> bytes | None:
+    """The name of a parameter, however it is written."""
+    named = node.child_by_field_name("name") or node
+    while named.type != "identifier" and named.named_child_count:
+        named = named.named_children[0]
+    return named.text
+
+
+@lru_cache(maxsize=64)
+def _any_of(names: frozenset[str]) -> re.Pattern[bytes]:
+    """Finds each of some identifiers."""
+    return re.compile(rb"\b(?:" + b"|".join(re.escape(name.encode()) for name in sorted(names)) + rb")\b")
+
+
+@lru_cache(maxsize=64)
 def _settings_of(owners: frozenset[bytes]) -> re.Pattern[bytes]:
     """Finds `settings.DEBUG`. It begins with the names themselves: anything else is skipped at once."""
     names = b"|".join(re.escape(name) for name in sorted(owners) if name.isascii())
@@ -145,7 +183,10 @@ class Environment:
         self.constants = {
             entry.name: entry.value
             for entry in parse.module.assignments
-            if entry.name and not entry.scope and text_of(entry.value) is not None
+            if entry.name
+            and not entry.scope
+            and entry.value is not None
+            and entry.value.kind in ("str", "bytes")
         }
         self._seen: set[tuple[str, str, str]] = set()
 
@@ -164,6 +205,8 @@ class Environment:
     def _name(self, expr: Expr | None) -> str:
         if expr is not None and expr.kind == "name" and expr.value in self.constants:
             expr = self.constants[expr.value]
+        if expr is not None and expr.kind == "bytes":  # a name of `os.environb`
+            return expr.value
         return pattern_of(expr) or ""
 
     def _calls(self) -> Iterator[Read]:
@@ -178,6 +221,8 @@ class Environment:
                 continue
             callee = source[node.start_byte : arguments.start_byte].decode("utf-8", "replace").strip()
             owner, _, verb = callee.rpartition(".")
+            if (callee in names.getenv or owner in names.environ) and self._is_own(node, callee):
+                continue
             if callee in names.getenv or (owner in names.environ and verb.encode() in _OS_CALLS):
                 yield self._os_read(node, verb)
             elif owner in names.environ and verb.encode() in _WHOLE:
@@ -194,6 +239,32 @@ class Environment:
             elif callee in names.readers or (owner in names.readers and verb in _ENV_CASTS):
                 yield self._reader_read(node, callee if callee in names.readers else owner, verb)
 
+    def _is_own(self, node: tree_sitter.Node, name: str) -> bool:
+        """Whether a function around the node binds the name itself (`def f(environ)`), so that it is another thing."""
+        head = name.partition(".")[0].encode()
+        around = node.parent
+        while around is not None:
+            if around.type in ("function_definition", "lambda"):
+                given = around.child_by_field_name("parameters")
+                if given is not None and any(_parameter(item) == head for item in given.named_children):
+                    return True
+                if around.type == "function_definition" and self._assigns(around, head):
+                    return True
+            around = around.parent
+        return False
+
+    def _assigns(self, function: tree_sitter.Node, name: bytes) -> bool:
+        for match in _assigned(name).finditer(self.parse.source, function.start_byte, function.end_byte):
+            at = self.parse.root.descendant_for_byte_range(match.start(1), match.end(1))
+            holder = at.parent if at is not None else None
+            if holder is None or holder.type != "assignment" or holder.child_by_field_name("left") != at:
+                continue
+            while holder is not None and holder.type != "function_definition":
+                holder = holder.parent
+            if holder == function:  # what a function inside of it binds is that one's
+                return True
+        return False
+
     def _update(self, family: str, node: tree_sitter.Node) -> Iterator[Read]:
         """What `update({...}, NAME=...)` writes; anything else than a literal mapping is a write of no name."""
         call, span, scope = self.parse.expr(node), self.parse.cite(node), self.parse.scope_of(node)
@@ -208,7 +279,7 @@ class Environment:
 
     def _os_read(self, node: tree_sitter.Node, verb: str) -> Read:
         call = self.parse.expr(node)
-        role = _ROLES.get(verb, "read")
+        role = _ROLES.get(self.names.writers.get(verb, verb), "read")
         default = argument(call, "default", 1)
         return Read(
             "env",
@@ -243,7 +314,7 @@ class Environment:
         )
 
     def _subscripts(self) -> Iterator[Read]:
-        for match in _ENVIRON.finditer(self.parse.source):
+        for match in _any_of(frozenset(map(last, self.names.environ))).finditer(self.parse.source):
             node = self.parse.root.descendant_for_byte_range(match.start(), match.end())
             if node is None or node.type != "identifier":
                 continue
@@ -251,7 +322,9 @@ class Environment:
             if (owner.text or b"").decode("utf-8", "replace") not in self.names.environ:
                 continue
             holder = owner.parent
-            if holder is None or holder.type in ("import_from_statement", "dotted_name", "attribute", "call"):
+            if holder is None or holder.type in _NO_READS or holder.child_by_field_name("name") == owner:
+                continue
+            if self._is_own(node, (owner.text or b"").decode("utf-8", "replace")):
                 continue
             read = self._held(owner, holder)
             if read is not None:
@@ -273,9 +346,9 @@ class Environment:
                 role = "delete"
             name = self._name(parse.expr(key)) if key is not None else ""
             span = parse.cite(holder)
-            return Read(
-                "env", name, span, parse.scope_of(holder), role, "os.environ[]", required=role == "read"
-            )
+            written = (owner.text or b"").decode("utf-8", "replace")
+            via = "os.environb[]" if last(written) == "environb" else "os.environ[]"
+            return Read("env", name, span, parse.scope_of(holder), role, via, required=role == "read")
         if holder.type == "comparison_operator":
             first = holder.child(0)
             if first != owner and first is not None:

@@ -31,7 +31,7 @@ class ConfigurationExtractor:
     """Environment variables, settings fields, framework settings and command lines."""
 
     id = SOURCE
-    version = 6
+    version = 7
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
