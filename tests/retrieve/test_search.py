@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from kb.cli.render.search import evaluation_lines
 from kb.embed.embedding import embed_snapshots
 from kb.errors import NotFoundError, UsageError
 from kb.providers import open_provider
@@ -297,8 +298,56 @@ def test_a_suite_is_measured_and_compared(parts, embedded, tmp_path):
         "shop/orders.py",
         "passage:README.md#Shop/Refunds",
     ]
+    assert (report.targets, report.absent, report.notices) == (2, (), ())
     comparison = evaluation.compare(report, report)
     assert comparison.differences["ndcg@10"] == (0.0, 0.0, 0.0)
+
+
+def judged(folder, *targets):
+    suite = folder / "suite.jsonl"
+    lines = [{"id": at, "query": "order", "relevant": [target]} for at, target in enumerate(targets)]
+    suite.write_text("\n".join(map(json.dumps, lines)))
+    return suite
+
+
+def test_judged_targets_that_no_search_can_find_are_counted(parts, tmp_path):
+    repo = GitRepo(tmp_path / "reach")
+    repo.write("orders.py", "class Order:\n    pass\n").write("data.bin", b"\0\1").write("empty.py", "")
+    repo.commit()
+    index(parts, repo)
+    suite = judged(
+        tmp_path, "orders.py", "symbol:orders.Order", "data.bin", "gone.py", "symbol:orders.Gone", "gone.py"
+    )
+    report = evaluation.evaluate(parts, suite, SearchOptions(), repo="reach")
+    assert report.targets == 5
+    assert report.absent == ("gone.py", "symbol:orders.Gone")
+    assert report.without_units == ("data.bin",)
+    assert report.filtered_out == ()
+    assert report.notices == (
+        "2 of 5 judged targets are not in the snapshot: gone.py, symbol:orders.Gone",
+        "1 of 5 judged targets is a file without units: data.bin",
+    )
+    assert [line for line in evaluation_lines(report, None) if "2 of 5 judged targets" in line]
+    of_kind = evaluation.evaluate(parts, suite, SearchOptions(kinds=("module", "modul")), repo="reach")
+    assert of_kind.filtered_out == ("symbol:orders.Order",)
+    assert of_kind.matched == 2
+    assert of_kind.notices[0].startswith("no unit is of kind modul; kinds here: ")
+    assert "1 of 5 judged targets does not pass the filters: symbol:orders.Order" in of_kind.notices
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "said"),
+    [
+        (["shop/orders.py"], SearchOptions(kinds=("symbols",)), "no unit is of kind symbols; kinds here"),
+        (["shop/orders.py"], SearchOptions(path="no/such"), "no unit stands in files at no/such"),
+        (["shop/orders.py"], SearchOptions(kinds=("passage",), path="shop/money.py"), "1 of 1 judged target"),
+        (["gone.py", "symbol:gone"], SearchOptions(), "2 of 2 judged targets are not in the snapshot"),
+    ],
+)
+def test_a_suite_of_which_nothing_can_be_found_is_an_error(parts, shop, tmp_path, targets, options, said):
+    with pytest.raises(NotFoundError) as failed:
+        evaluation.evaluate(parts, judged(tmp_path, *targets), options, repo=shop)
+    assert said in failed.value.message
 
 
 @pytest.mark.parametrize(
@@ -315,6 +364,8 @@ def test_a_suite_is_measured_and_compared(parts, embedded, tmp_path):
         '{"id":"a","query":["q"],"relevant":["shop/orders.py"]}',
         '{"id":"a","query":" ","relevant":["shop/orders.py"]}',
         '{"id":"a","query":"\\ud800","relevant":["shop/orders.py"]}',
+        '{"id":"a","query":"q","relevant":["\\ud800"]}',
+        '{"id":"a","query":"q","relevant":["a\\u0000"]}',
         b"\xff\xfe",
     ],
 )

@@ -16,11 +16,19 @@ from pydantic import BaseModel, ConfigDict
 
 from kb.errors import NotFoundError, UsageError
 from kb.retrieve.metrics import bootstrap_interval, measure, paired_interval
-from kb.retrieve.search import EmbeddingChoice, choose_model, select_searchable, words_need_no_model
+from kb.retrieve.reach import reach_lines, reach_of
+from kb.retrieve.search import (
+    EmbeddingChoice,
+    choose_model,
+    filters_note,
+    select_searchable,
+    words_need_no_model,
+)
 from kb.retrieve.search_engine import rank
 from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, SearchOptions
 from kb.store.parts import Parts
+from kb.store.units import SnapshotUnits
 
 CUTOFFS = (1, 5, 10)
 _DEPTH = 100
@@ -61,6 +69,18 @@ class EvaluationReport(_Record):
     queries: int
     unjudged: int
     """Queries without a relevant target; they are not measured."""
+    targets: int = 0
+    """Relevant targets of the measured queries, each once."""
+    matched: int = 0
+    """Units that pass the filters."""
+    absent: tuple[str, ...] = ()
+    """Targets that are not in the snapshot: they count as not found."""
+    without_units: tuple[str, ...] = ()
+    """Targets that are files of the snapshot from which no unit was made."""
+    filtered_out: tuple[str, ...] = ()
+    """Targets no unit of which passes the filters."""
+    notices: tuple[str, ...] = ()
+    """What of this a reader should know before the measures."""
     measures: dict[str, float]
     intervals: dict[str, tuple[float, float]]
     outcomes: tuple[QueryOutcome, ...]
@@ -86,7 +106,7 @@ def evaluate(
 
     Raises:
         UsageError: the suite is not in the form above, or judges no query.
-        NotFoundError: no such file or snapshot.
+        NotFoundError: no such file or snapshot; nothing passes the filters; or no target can be found.
     """
     judged, unjudged = read_suite(suite)
     wide = SearchOptions(
@@ -105,6 +125,9 @@ def evaluate(
             choice = embedding or EmbeddingChoice()
             model, provider = choose_model(connection, selected.snapshot, wide, choice)
             legs = Legs(connection, view, model, provider)
+            stored = SnapshotUnits(connection, selected.snapshot.lineage_id, selected.snapshot.ordinal)
+            reach = reach_of(legs, connection, stored, _targets(judged), wide)
+            filters = filters_note(connection, view, wide)
             outcomes = [_outcome(one, rank(legs, one.query, wide).hits) for one in judged]
     names = list(outcomes[0].measures)
     values = {name: [one.measures[name] for one in outcomes] for name in names}
@@ -116,10 +139,16 @@ def evaluate(
         model=None if model is None else model.model_id,
         queries=len(outcomes),
         unjudged=unjudged,
+        **reach._asdict(),
+        notices=(*filters, *reach_lines(reach)),
         measures={name: round(sum(column) / len(column), 4) for name, column in values.items()},
         intervals={name: _rounded(bootstrap_interval(column)) for name, column in values.items()},
         outcomes=tuple(outcomes),
     )
+
+
+def _targets(judged: Sequence[JudgedQuery]) -> set[str]:
+    return {target for one in judged for target, grade in one.relevant.items() if grade > 0}
 
 
 def _outcome(judged: JudgedQuery, hits: Sequence[Hit]) -> QueryOutcome:
@@ -236,6 +265,10 @@ def _grades(relevant: Any) -> dict[str, int]:
         raise TypeError("`relevant` is neither targets with grades nor a list of targets")
     if not all(type(grade) in (int, float) and grade % 1 == 0 for grade in grades.values()):
         raise ValueError("a grade is no whole number")
+    for target in grades:
+        str(target).encode()  # half of a surrogate pair names nothing, and neither does what has a NUL
+        if "\0" in str(target):
+            raise ValueError("a target is no text")
     return {str(target): int(grade) for target, grade in grades.items()}
 
 

@@ -274,6 +274,14 @@ def _why_nothing(
     connection: Connection, view: SearchView, query: str, options: SearchOptions, ranking: Ranking
 ) -> list[str]:
     """What a person may have meant otherwise: filters that nothing passes, and a query without words."""
+    why = filters_note(connection, view, options)
+    if ranking.mode != "dense" and not analyze_query(query).terms and not (phrases(query) and ranking.hits):
+        why.append("no word to search for: signs and function words (the, of, is...) are not indexed")
+    return why
+
+
+def filters_note(connection: Connection, view: SearchView, options: SearchOptions) -> list[str]:
+    """What to say of kinds that no unit is of, and of a path that none stands at."""
     why = []
     missing = [kind for kind in dict.fromkeys(options.kinds) if not _holds(connection, view, kind)]
     if missing:
@@ -283,8 +291,6 @@ def _why_nothing(
         pattern = path_pattern(options.path)
         if not members.count(reading.of_paths(connection, view, pattern)):
             why.append(f"no unit stands in files at {options.path}")
-    if ranking.mode != "dense" and not analyze_query(query).terms and not (phrases(query) and ranking.hits):
-        why.append("no word to search for: signs and function words (the, of, is...) are not indexed")
     return why
 
 

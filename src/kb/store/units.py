@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString, NamedTuple
 
@@ -215,6 +215,14 @@ class SnapshotUnits:
             {**self._at, "path": path},
         ).fetchone()
         return None if row is None else (str(row[0]), str(row[1]), str(row[2]))
+
+    def files_among(self, paths: Collection[str]) -> set[str]:
+        """Those of the paths that are files of the snapshot."""
+        rows = self._connection.execute(
+            f"SELECT p.path FROM path p WHERE p.path = ANY(%(paths)s::text[]) AND {_HELD_FILE}",
+            {**self._at, "paths": list(paths)},
+        ).fetchall()
+        return {str(row[0]) for row in rows}
 
     def paths_ending(self, name: str, limit: int) -> list[str]:
         """Paths of the snapshot that are `name`, or end with it after a `/`."""

@@ -91,5 +91,7 @@ def evaluation_lines(report: EvaluationReport, comparison: Comparison | None) ->
             difference, least, most = comparison.differences[name]
             line += f"  {difference:+.3f} [{least:+.3f}, {most:+.3f}]"
         yield line
+    for notice in report.notices:
+        yield warning(f"  {one_line(notice)}")
     if report.unjudged:
         yield f"  {counted(report.unjudged, 'query', 'queries')} without a relevant document: not measured"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -174,6 +174,20 @@ def _documents(
             binary=True,
         ).fetchall()
     return {row[0]: Document(*row) for row in rows}
+
+
+def standing_for(connection: psycopg.Connection[Any], view: SearchView, names: Collection[str]) -> list[int]:
+    """Documents of the snapshot with such a logical key, or made from a file with such a path; rising."""
+    rows = connection.execute(
+        """SELECT d.doc FROM snapshot_entry e
+           JOIN search_document d ON d.artifact_pk = e.artifact_pk AND d.lineage_id = e.lineage_id
+           WHERE e.lineage_id = %(lineage)s AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+             AND (e.artifact_pk IN (SELECT artifact_pk FROM artifact WHERE logical_key = ANY(%(names)s::text[]))
+                  OR e.home_path_id IN (SELECT path_id FROM path WHERE path = ANY(%(names)s::text[])))
+           GROUP BY d.doc ORDER BY d.doc""",
+        {"lineage": view.lineage_id, "ordinal": view.ordinal, "names": list(names)},
+    ).fetchall()
+    return [int(row[0]) for row in rows]
 
 
 def text_numbers(
