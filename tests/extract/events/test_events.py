@@ -171,3 +171,62 @@ def test_a_celery_task_with_a_name_of_its_own_is_not_found_by_that_of_its_functi
         "event:task:undeclared:jobs.send": 1,
     }
     assert found["event:task:undeclared:jobs.send"].draft.body["declared"] == "under another name: mail.send"
+
+
+def test_a_function_whose_results_a_call_keeps_is_a_cache_of_what_the_result_is_given_to():
+    files = {
+        "m.py": (
+            "import functools\nfrom functools import cache, cached_property, lru_cache\nimport other\nSIZE = 3\n"
+            "def f(x): ...\nmemo = lru_cache(f)\nsized = functools.lru_cache(maxsize=8)(f)\n"
+            "f = cache(f)\nshort = cache(lambda x: x)\nfar = lru_cache(other.fn)\ndecorator = lru_cache(SIZE)\n"
+            "class C:\n    prop = cached_property(f)\n    def __init__(self):\n"
+            "        self.get = lru_cache(8)(self._get)\n    def _get(self): ...\n"
+            "def wrap(fn):\n    return cache(fn), cache(lambda: fn)\n"
+        ),
+        "n.py": "from m import memo\ndef reset():\n    memo.cache_clear()\n",
+        "own.py": "def cache(x): ...\ny = cache(reset)\n",
+    }
+    found = knowledge(files)
+    assert {key: (entry.draft.body["of"], entry.draft.confidence) for key, entry in found.items()} == {
+        "cache:functools:m.memo": ("m.f", 100),
+        "cache:functools:m.sized": ("m.f", 100),
+        "cache:functools:m.f": ("m.f", 100),
+        "cache:functools:m.short": ("lambda x: x", 80),
+        "cache:functools:m.far": ("other.fn", 80),
+        "cache:functools:m.C.prop": ("m.f", 100),
+        "cache:functools:m.C.get": ("m.C._get", 100),
+        "cache:functools:m.wrap.<locals>.fn": ("fn", 80),
+        "cache:functools:m.wrap.<locals>.<expression>": ("lambda: fn", 80),
+    }
+    assert found["cache:functools:m.memo"].places == (
+        ("handler", "m.py", 5, 5),
+        ("declaration", "m.py", 6, 6),
+        ("delete", "n.py", 3, 3),
+    )
+    assert found["cache:functools:m.sized"].draft.body["maxsize"] == "8"
+
+
+def test_views_of_django_that_a_call_or_a_method_decorator_caches_are_cached():
+    files = {
+        "v.py": (
+            "from django.utils.decorators import method_decorator\n"
+            "from django.views.decorators.cache import cache_page, never_cache\ndef page(request): ...\n"
+            "@method_decorator(cache_page(60), name='dispatch')\nclass V: ...\n"
+            "class W:\n    @method_decorator([never_cache, cache_page(5)])\n    def get(self, request): ...\n"
+            "@method_decorator(never_cache, name='dispatch')\nclass X: ...\n"
+        ),
+        "urls.py": (
+            "from django.urls import path\nfrom django.views.decorators.cache import cache_page\nimport v\n"
+            "urlpatterns = [path('', cache_page(30)(v.page))]\n"
+        ),
+    }
+    found = knowledge(files)
+    assert {key: entry.draft.body["arguments"] for key, entry in found.items()} == {
+        "cache:django-view:v.V": ["60"],
+        "cache:django-view:v.W.get": ["5"],
+        "cache:django-view:v.page": ["30"],
+    }
+    assert found["cache:django-view:v.page"].places == (
+        ("handler", "v.py", 3, 3),
+        ("declaration", "urls.py", 4, 4),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from kb.extract.events import cache_keys
+from kb.extract.events import cache_keys, cached_calls
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
 from kb.extract.expressions import argument, brief, dotted, keywords, last, positional
@@ -69,22 +69,31 @@ class Caches:
     """One artifact per cached function, where it is defined; one per key, in the first file that names it."""
 
     id = "cache"
-    calls = _READS | _WRITES | _DELETES | _CLEARS | _EVERYTHING
-    decorators = _FUNCTIONS
+    calls = _READS | _WRITES | _DELETES | _CLEARS | _EVERYTHING | _FUNCTIONS
+    decorators = _FUNCTIONS | cached_calls.DECORATORS
     own_decorators = _OWN
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
-        if verb in _CLEARS or _HOLDER.search(owner) or owner in blob.assigned:
+        if (
+            verb in _CLEARS
+            or (verb in _FUNCTIONS and blob.is_bound(owner or verb))
+            or _HOLDER.search(owner)
+            or owner in blob.assigned
+        ):
             return True
         piped = last(owner) in _PIPES or owner in blob.pipes
         return piped and b"redis" in blob.parse.source.lower()
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """A caching decorator; a call with a key on something that is a cache by its name or its maker."""
-        if seen.definition is not None:
+        if seen.definition is not None and seen.verb in cached_calls.DECORATORS:
+            yield from cached_calls.in_wrapper(seen, self.id, _FUNCTIONS)
+        elif seen.definition is not None:
             if seen.verb in _FUNCTIONS or not _NEVER.search(seen.verb):
                 yield seen.mention(self.id, "declaration", subject=dotted(seen.expr))
+        elif seen.verb in _FUNCTIONS:
+            yield from cached_calls.of_call(seen, self.id)
         elif seen.verb in _CLEARS:
             given = argument(seen.expr, "f", 0)
             target = seen.owner if seen.verb == "cache_clear" else dotted(given)
@@ -146,6 +155,13 @@ class Caches:
                 yield self._key(joining, key, users)
 
     def _kind(self, joining: Joining, found: Found) -> str:
+        kind = self._any_kind(joining, found)
+        sure = found.mention.decorates or found.mention.options
+        return (
+            kind if sure or kind not in ("unknown", "own") else ""
+        )  # `cache(x)` of the project may be anything
+
+    def _any_kind(self, joining: Joining, found: Found) -> str:
         made = joining.made(found, found.mention.subject)
         for prefix, kind in _KINDS.items():
             if made.startswith(prefix):
@@ -159,23 +175,39 @@ class Caches:
 
     def _function(self, joining: Joining, mention: Mention, kind: str) -> ArtifactDraft:
         file = joining.file
-        name = qualified(file, mention.scope)
+        kept, of, handler = mention.bound or mention.scope, "", None
+        name = qualified(file, kept)
+        if not mention.decorates:
+            place = Found(mention, file)
+            of, handler = joining.function(place, mention.handler)
+            if not mention.bound:
+                told = handler is not None or joining.resolve(place, mention.handler).target == "external"
+                inside = f"{mention.scope}.<locals>." if mention.scope else ""
+                written = (
+                    mention.handler if mention.handler.replace(".", "").isidentifier() else "<expression>"
+                )
+                name = of if told else qualified(file, f"{inside}{written}")
         subject = Subject("cache", f"cache:{kind}:{name}", f"cached function {name}")
         subject.notes["via"] = mention.subject
+        if of:
+            subject.notes["of"] = of
+            subject.stand(handler)
+            if handler is None:
+                subject.doubt(80)
         if kind in ("unknown", "own"):
             subject.doubt(70)
             self._made_by(joining, subject, mention)
         if mention.expr is not None and mention.expr.kind == "call":
-            given = positional(mention.expr)
+            given = positional(mention.expr) if mention.decorates or mention.options else ()
             if given:
                 subject.notes["arguments"] = [brief(item) for item in given]
             subject.notes.update((word, brief(value)) for word, value in keywords(mention.expr).items())
         subject.stand(file.ground(mention.span, "declaration"))
-        for found in joining.all_with(f"on:{last(mention.scope)}", (self.id,)):
+        for found in joining.all_with(f"on:{last(kept)}", (self.id,)):
             if found.mention.role != "delete" or not found.mention.subject:
                 continue
             answer = joining.resolve(found, found.mention.subject)
-            if answer.path == file.path and answer.symbol_path == mention.scope:
+            if answer.path == file.path and answer.symbol_path == kept:
                 subject.stand(found.view.ground(found.mention.span, "delete"))
                 subject.add("cleared_by", function=joining.place(found), via=found.mention.verb)
         return subject.draft()
@@ -189,7 +221,7 @@ class Caches:
             kept = (
                 any(
                     other.mention.role == "declaration"
-                    and other.mention.scope == answer.symbol_path
+                    and (other.mention.bound or other.mention.scope) == answer.symbol_path
                     and self._kind(joining, other)
                     for other in joining.in_file(answer.path)
                     if other.mention.family == self.id

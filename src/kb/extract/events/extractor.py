@@ -17,7 +17,7 @@ class EventsExtractor:
     """What the families in `registry.FAMILIES` read; names made at run time are counted, not guessed."""
 
     id = ID
-    version = 8
+    version = 9
     dialects = frozenset({"python"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:

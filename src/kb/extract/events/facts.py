@@ -42,6 +42,10 @@ class Mention(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """The call or decorator."""
     handler: str = ""
     """Dotted name of the function that a call registers."""
+    bound: str = ""
+    """Symbol path of what a call's result is given to, where its family says so."""
+    options: bool = False
+    """`expr` holds options alone: the function is handed to what it gives (`lru_cache(8)(f)`)."""
 
 
 class EventFacts(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
