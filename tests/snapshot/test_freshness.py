@@ -115,6 +115,28 @@ def test_a_unit_is_as_fresh_as_the_worst_it_stands_on(parts: TestParts, shop: Gi
     assert freshness(parts, shop, sha, "symbol:shop.orders.Order.total").status == "current"
 
 
+@pytest.mark.parametrize(
+    ("added", "of_the_class", "of_its_source"),
+    [
+        ("    most = 2\n", "changed", "changed"),
+        ("    def refund(self) -> None: ...\n", "changed", "moved"),
+        ("    class Line: ...\n", "changed", "moved"),
+        ("    # a remark\n", "moved", "moved"),
+    ],
+    ids=["field", "method", "class", "comment"],
+)
+def test_a_class_that_has_grown_has_changed(
+    parts: TestParts, shop: GitRepo, added: str, of_the_class: str, of_its_source: str
+) -> None:
+    """Every span that it stood on is there still, and its text is out of date."""
+    index(parts, shop)
+    sha = shop.sha()
+    shop.write("shop/orders.py", ORDERS.replace("    limit = 10\n", f"{added}    limit = 10\n")).commit()
+    assert freshness(parts, shop, sha, "symbol:shop.orders.Order").status == of_the_class
+    assert freshness(parts, shop, sha, "passage:shop.orders.Order").status == of_its_source
+    assert freshness(parts, shop, sha, "symbol:shop.orders.Order.total").status == "moved"
+
+
 def test_commits_behind_counts_what_head_has_and_the_snapshot_has_not(
     parts: TestParts, shop: GitRepo
 ) -> None:

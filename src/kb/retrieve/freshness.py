@@ -24,6 +24,11 @@ _KEPT = 256
 _MOST_ELSEWHERE = 64
 """Files changed since the snapshot that are searched for a span that left its own file."""
 
+_CLASS = "class_header"
+_FIELDS = frozenset({"assignment"})
+_MEMBERS = frozenset({"assignment", "function_header", _CLASS})
+"""Kinds of spans that make a class more than it was: to what lists its members, and to whatever else stands on it."""
+
 
 class _Spans(NamedTuple):
     lines: dict[bytes, list[tuple[int, int]]]
@@ -80,7 +85,10 @@ class HeadReader:
         if self._head == self._label:
             return "current"
         try:
-            return max((self._place(place) for place in places), key=_WORST.index)
+            status = max((self._place(place) for place in places), key=_WORST.index)
+            if status in ("current", "moved") and any(map(self._has_grown, places)):
+                return "changed"
+            return status
         except KbError:
             return "unknown"
 
@@ -99,6 +107,25 @@ class HeadReader:
             if (place.span_kind, place.symbol_path) in here.symbols:
                 return "changed"
         return "moved" if self._stands_elsewhere(place) else "gone"
+
+    def _has_grown(self, place: Place) -> bool:
+        """Whether the place is of a class that has members at HEAD which it had not: nothing that it stands on
+        tells, since each member is a span of its own."""
+        if place.span_kind != _CLASS:
+            return False
+        repository, head = self._reachable()
+        file = repository.file_at(head, place.path)
+        if file is None or file.oid == place.oid:
+            return False
+        now, then = self._spans(file.oid, place.path), self._spans(place.oid, place.path)
+        if now is None or then is None:
+            return False
+        kinds = _MEMBERS if place.role == "signature" else _FIELDS
+        inside = place.symbol_path + "."
+        return any(
+            kind in kinds and path.startswith(inside) and "." not in path[len(inside) :]
+            for kind, path in now.symbols - then.symbols
+        )
 
     def _reachable(self) -> tuple[Repository, str]:
         assert self._repository is not None
