@@ -153,6 +153,43 @@ def test_too_many_requests_are_told_when_to_come_back():
     assert codes(guard, *[("/mcp", {})] * 3) == [200, 200, 429]
 
 
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer guessed"}, 401),
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+    ],
+)
+def test_what_is_refused_is_limited_and_takes_nothing_from_those_with_the_token(headers, code):
+    guard = Guard(hello, Rules(TOKEN, frozenset({"127.0.0.1"}), 2), Metrics())
+    known = ("/mcp", {"Authorization": f"Bearer {TOKEN}"})
+    stranger = ("/mcp", headers)
+    assert codes(guard, *[stranger] * 4, known, stranger, known, known, stranger) == [
+        code, code, 429, 429, 200, 429, 200, 429, 429,
+    ]  # fmt: skip
+
+
+def test_refusals_of_one_address_do_not_limit_those_of_another():
+    now = [0.0]
+    guard = Guard(hello, Rules(TOKEN, frozenset({"127.0.0.1"}), 1), Metrics(), lambda: now[0])
+
+    def from_address(address):
+        async def run():
+            transport = httpx.ASGITransport(app=guard, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                return await client.get("/mcp")
+
+        return anyio.run(run)
+
+    first, again, other = (from_address(address) for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2"))
+    assert [one.status_code for one in (first, again, other)] == [401, 429, 401]
+    assert again.headers["Retry-After"] == "60"
+    now[0] = 60.0
+    assert from_address("10.0.0.1").status_code == 401
+
+
 def test_what_is_counted_is_told_as_prometheus_reads_it():
     metrics = Metrics()
     metrics.call("status", "ok", 0.004)

@@ -144,6 +144,9 @@ def test_over_http_a_client_gets_the_same_answers_and_the_rules_hold(indexed, as
         )
         assert httpx.post(url, content=b"x" * 1_100_000, headers=HEADERS).status_code == 413
         assert httpx.post(url, content=b"{", headers=HEADERS).status_code == 400
+        for method in ("GET", "DELETE", "HEAD"):  # no stream is opened that would hold a connection
+            told = httpx.request(method, url, headers={**HEADERS, "Accept": "text/event-stream"}, timeout=30)
+            assert (told.status_code, told.headers["Allow"]) == (405, "POST")
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 0
 

@@ -92,7 +92,7 @@ class Rules:
     hosts: frozenset[str]
     """Names that a Host or an Origin may have, without port."""
     per_minute: int
-    """Requests of one client; 0 for no limit."""
+    """Requests of one client, and as many of one address that are refused; 0 for no limit."""
 
 
 def rules_for(address: Address, token: str | None, hosts: Sequence[str], per_minute: int) -> Rules:
@@ -115,6 +115,8 @@ class Guard:
         self._rules = rules
         self._metrics = metrics
         self._rate = Rate(rules.per_minute, clock)
+        self._refused = Rate(rules.per_minute, clock)
+        """Counted apart: who has no token takes nothing from those who share the address and have it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
@@ -139,7 +141,14 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         if scope["path"] in _OPEN:
             return None
-        headers = Headers(scope=scope)
+        client = str((scope.get("client") or ("", 0))[0])
+        refusal = self._against_the_rules(Headers(scope=scope))
+        wait = (self._rate if refusal is None else self._refused).wait(client)
+        if wait > 0:
+            return _said(429, "too many requests", {"Retry-After": str(math.ceil(wait))})
+        return refusal
+
+    def _against_the_rules(self, headers: Headers) -> Response | None:
         if host_name(headers.get("host", "")) not in self._rules.hosts:
             return _said(421, "this Host is not served here; see --allow-host")
         origin = headers.get("origin")
@@ -147,10 +156,6 @@ class Guard:
             return _said(403, "this Origin may not ask here; see --allow-host")
         if self._rules.token is not None and not _bears(headers.get("authorization", ""), self._rules.token):
             return _said(401, "a bearer token is needed", {"WWW-Authenticate": 'Bearer realm="kb"'})
-        client = scope.get("client") or ("", 0)
-        wait = self._rate.wait(str(client[0]))
-        if wait > 0:
-            return _said(429, "too many requests", {"Retry-After": str(math.ceil(wait))})
         return None
 
     def _is_known(self, origin: str) -> bool:

@@ -15,7 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kb.errors import UsageError
 from kb.mcp.guard import Address, Guard, Rules
@@ -69,7 +69,28 @@ def http_application(server: MCPServer[Any], rules: Rules, metrics: Metrics, rea
     )
     for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", prometheus)):
         application.router.routes.append(Route(path, endpoint, methods=["GET"]))
-    return Guard(application, rules, metrics)
+    return Guard(_PostAlone(application), rules, metrics)
+
+
+class _PostAlone:
+    """Answers 405 to whatever else than POST is sent to `/mcp`, as the protocol has it for a server without streams.
+
+    The SDK would open a stream for a GET, also where nothing is kept between requests and none is ever said there:
+    it held one of the connections until the client let go.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] == "http" and scope["path"] == "/mcp" and scope["method"] != "POST":
+            said = PlainTextResponse(
+                "messages are sent by POST; there are no streams here\n", 405, headers={"Allow": "POST"}
+            )
+            await said(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 class _Draining(uvicorn.Server):
