@@ -136,6 +136,11 @@ def text_of(expr: Expr | None) -> str | None:
     return expr.value if expr is not None and expr.kind == "str" else None
 
 
+def worded(expr: Expr) -> str:
+    """A string literal's text without quotes, anything else as `brief` has it: for names and words of a framework."""
+    return text_of(expr) or brief(expr)
+
+
 def texts_of(expr: Expr | None) -> list[str] | None:
     """The strings of a literal list, tuple or set that holds only strings; None for anything else."""
     if expr is None or expr.kind not in ("list", "tuple", "set"):

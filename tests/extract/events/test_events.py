@@ -79,7 +79,7 @@ def test_a_key_kept_in_a_variable_that_has_two_values_is_made_at_run_time():
 def test_a_send_of_what_a_variable_keeps_is_not_lost():
     text = (
         "from celery import Celery, Task\napp = Celery()\nclass Big(Task):\n    pass\n"
-        "big = app.register_task(Big())\ndef f():\n    big.delay()\n"
+        "big = app.tasks.register(Big())\ndef f():\n    big.delay()\n"
     )
     entry = knowledge({"t.py": text})["event:task:t.big"]
     assert entry.draft.body["declared"] == "by what a variable is bound to"
@@ -230,3 +230,71 @@ def test_views_of_django_that_a_call_or_a_method_decorator_caches_are_cached():
         ("handler", "v.py", 3, 3),
         ("declaration", "urls.py", 4, 4),
     )
+
+
+def test_a_class_that_is_registered_is_a_task_under_its_own_name_and_what_keeps_it_sends_it():
+    files = {
+        "proj/__init__.py": "",
+        "proj/app.py": "from celery import Celery\napp = Celery('proj')\n",
+        "proj/base.py": "from celery import Task\nclass Base(Task):\n    abstract = True\n",
+        "proj/tasks.py": (
+            "from celery import Task\nfrom proj.app import app\nfrom proj.base import Base\nPRE = 'x'\n"
+            "class Mail(Base):\n    name = 'mail.send'\n    def run(self): ...\n"
+            "class Plain(Task):\n    def run(self): ...\nclass Untold(Task):\n    name = PRE + '.untold'\n"
+            "class Never(Task):\n    name = 'never'\n"
+            "mail = app.register_task(Mail())\napp.register_task(Plain)\nuntold = Untold()\n"
+            "app.register_task(untold)\ndef register(task):\n    app.register_task(task)\n"
+        ),
+        "proj/send.py": (
+            "from proj.app import app\nfrom proj.tasks import mail, untold\nmail.delay(1)\nuntold.apply_async()\n"
+            "app.send_task('mail.send')\napp.send_task('proj.tasks.Plain')\napp.send_task('never')\n"
+        ),
+        "own.py": "class R:\n    def register_task(self, t): ...\nclass T: ...\nr = R()\nr.register_task(T())\n",
+    }
+    found = knowledge(files)
+    assert {key: (entry.draft.confidence, entry.places) for key, entry in found.items()} == {
+        "event:task:proj.tasks.Mail": (
+            100,
+            (
+                ("declaration", "proj/tasks.py", 5, 5),
+                ("registration", "proj/tasks.py", 14, 14),
+                ("emitter", "proj/send.py", 3, 3),
+                ("emitter", "proj/send.py", 5, 5),
+            ),
+        ),
+        "event:task:proj.tasks.Plain": (
+            100,
+            (
+                ("declaration", "proj/tasks.py", 8, 8),
+                ("registration", "proj/tasks.py", 15, 15),
+                ("emitter", "proj/send.py", 6, 6),
+            ),
+        ),
+        "event:task:proj.tasks.Untold": (
+            60,
+            (
+                ("declaration", "proj/tasks.py", 10, 10),
+                ("registration", "proj/tasks.py", 17, 17),
+                ("emitter", "proj/send.py", 4, 4),
+            ),
+        ),
+        "event:dynamic:proj.tasks": (60, (("emitter", "proj/tasks.py", 19, 19),)),
+        "event:task:never": (80, (("emitter", "proj/send.py", 7, 7),)),
+    }
+    assert found["event:task:proj.tasks.Mail"].draft.body["name"] == "mail.send"
+    assert found["event:task:proj.tasks.Untold"].draft.body["name"] == 'PRE + ".untold"'
+
+
+def test_names_and_words_of_a_framework_stand_in_bodies_without_quotes():
+    text = (
+        "from celery import shared_task\nfrom pydantic import BaseModel, field_validator\n"
+        "from django.views.decorators.cache import cache_page\nX = 'x'\n"
+        "@shared_task(name='mail.send', queue='fast', rate_limit=X)\ndef send(): ...\n"
+        "@cache_page(60, key_prefix='page')\ndef page(request): ...\n"
+        "class A(BaseModel):\n    x: int\n    @field_validator('x', mode='before')\n    def check(cls, v): ...\n"
+    )
+    found = knowledge({"m.py": text})
+    task = found["event:task:m.send"].draft.body
+    assert (task["name"], task["queue"], task["rate_limit"]) == ("mail.send", "fast", "X")
+    assert found["cache:django-view:m.page"].draft.body["key_prefix"] == "page"
+    assert found["event:validator:m.A.check"].draft.body["mode"] == "before"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from kb.extract.events import cache_keys, cached_calls
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
-from kb.extract.expressions import argument, brief, dotted, keywords, last, positional
+from kb.extract.expressions import argument, dotted, keywords, last, positional, worded
 from kb.extract.keys import qualified
 from kb.model.artifacts import ArtifactDraft
 from kb.structure.facts import Expr
@@ -200,8 +200,8 @@ class Caches:
         if mention.expr is not None and mention.expr.kind == "call":
             given = positional(mention.expr) if mention.decorates or mention.options else ()
             if given:
-                subject.notes["arguments"] = [brief(item) for item in given]
-            subject.notes.update((word, brief(value)) for word, value in keywords(mention.expr).items())
+                subject.notes["arguments"] = [worded(item) for item in given]
+            subject.notes.update((word, worded(value)) for word, value in keywords(mention.expr).items())
         subject.stand(file.ground(mention.span, "declaration"))
         for found in joining.all_with(f"on:{last(kept)}", (self.id,)):
             if found.mention.role != "delete" or not found.mention.subject:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kb.extract.api import Resolution
-from kb.extract.events import own_tasks
+from kb.extract.events import own_tasks, task_classes
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
-from kb.extract.expressions import brief, dotted, keywords, last, pairs, positional, text_of
+from kb.extract.expressions import dotted, keywords, last, pairs, positional, text_of, worded
 from kb.extract.keys import qualified
 from kb.model.artifacts import ArtifactDraft
 from kb.structure.facts import Expr
@@ -68,6 +68,8 @@ _NO_JOBS = ("Queue", "Scheduler", "Broker", "Executor")
 _NEVER_BY_NAME = frozenset({"add_task"})
 """Takes functions; a text is something else's (a progress bar's description)."""
 _BY_NAME = frozenset({"send_task", "enqueue_job", "signature"})
+_REGISTERS = frozenset({"register_task"})
+"""Celery's: makes a task of a class, or of an object of one."""
 _NAMES = ("name", "actor_name", "task_name")
 _OPTIONS = (
     *_NAMES,
@@ -86,13 +88,13 @@ class Tasks:
     """One artifact per task, in the file that declares it; one sent by an unknown name where it is sent first."""
 
     id = "task"
-    calls = _SENDS | _BY_FUNCTION | _BY_NAME
+    calls = _SENDS | _BY_FUNCTION | _BY_NAME | _REGISTERS
     decorators = _DECLARING
     own_decorators = own_tasks.NAMES
 
     def worth(self, owner: str, verb: str, blob: Blob) -> bool:
         """Told from the callee's text."""
-        named = verb in _BY_NAME or verb in _BY_FUNCTION or verb in _ALWAYS_SENDS
+        named = verb in _BY_NAME or verb in _BY_FUNCTION or verb in _ALWAYS_SENDS or verb in _REGISTERS
         return named or (bool(owner) and blob.is_bound(owner))
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
@@ -101,6 +103,8 @@ class Tasks:
             options = keywords(seen.expr) if seen.expr.kind == "call" else {}
             given = next((options[word] for word in _NAMES if word in options), None)
             yield seen.mention(self.id, "declaration", key=text_of(given) or "")
+        elif seen.verb in _REGISTERS:
+            yield from task_classes.registration(seen, self.id)
         elif seen.verb in _SENDS:
             if seen.owner and seen.blob.is_bound(seen.owner):
                 yield seen.mention(self.id, "emitter", subject=seen.owner)
@@ -127,6 +131,7 @@ class Tasks:
     def module_mentions(self, blob: Blob) -> Iterator[Mention]:
         """Task names in beat schedules (`beat_schedule`, `CELERY_BEAT_SCHEDULE`), and own decorators."""
         yield from own_tasks.wrappers(blob, self.id, _FRAMEWORKS, _DECLARING)
+        yield from task_classes.named(blob, self.id)
         for entry in blob.parse.module.assignments:
             written = entry.name or (entry.target.value if entry.target is not None else "")
             if entry.value is not None and last(written).lower().endswith("beat_schedule"):
@@ -135,7 +140,9 @@ class Tasks:
                     yield Mention(self.id, "emitter", "beat_schedule", span, entry.scope, key=name)
 
     def keys(self, mention: Mention, blob: Blob) -> Iterable[str]:
-        """`on:<function>`, `task:<literal name>`, `task-declared:<literal name>`."""
+        """`on:<function>`, `task:<literal name>`, `task-declared:<literal name>`, those of `task_classes`."""
+        if mention.role in task_classes.ROLES:
+            return task_classes.keys(mention, blob)
         if mention.role == own_tasks.ROLE:
             return ()
         if mention.role == "declaration":
@@ -153,6 +160,8 @@ class Tasks:
                 if framework:
                     declared.add(mention.scope)
                     yield self._declared(joining, mention, framework, wrapper)
+        for made in task_classes.registered(joining, self.id):
+            yield self._of_class(joining, made)
         yield from self._background(joining)
         for name in dict.fromkeys(m.key for m in joining.own(self.id) if m.role == "emitter" and m.key):
             yield from self._unknown(joining, name)
@@ -198,7 +207,7 @@ class Tasks:
             subject.doubt(70)
         if mention.expr is not None and mention.expr.kind == "call":
             options = keywords(mention.expr)
-            subject.notes.update((word, brief(options[word])) for word in _OPTIONS if word in options)
+            subject.notes.update((word, worded(options[word])) for word in _OPTIONS if word in options)
         subject.stand(file.ground(mention.span, "declaration"))
         if wrapper is not None:
             subject.notes["through"] = joining.place(wrapper)
@@ -213,6 +222,36 @@ class Tasks:
             for found in joining.all_with(f"task:{literal}", (self.id,)):
                 if found.mention.key == literal and found.mention.role == "emitter":
                     self._send(joining, subject, found)
+        return subject.draft()
+
+    def _of_class(self, joining: Joining, made: task_classes.Registered) -> ArtifactDraft:
+        """A task that is a class: its registrations, and what sends it by name, by the class or by a variable."""
+        subject = Subject("event", f"event:task:{made.qualified}", f"task {made.qualified}")
+        subject.notes["framework"] = "celery"
+        subject.notes["form"] = "a class"
+        subject.doubt(made.confidence)
+        if made.name:
+            subject.notes["name"] = made.name
+        elif made.untold:
+            subject.notes["name"] = made.untold
+            subject.doubt(60)
+        if made.header is not None:
+            subject.stand(made.header)
+        else:
+            subject.notes["declared"] = "not in this repository"
+            subject.doubt(80)
+        for found in made.calls:
+            subject.stand(found.view.ground(found.mention.span, "registration"))
+            subject.add("registrations", function=joining.place(found), via=found.mention.verb)
+        places = [place for place in (made.place, *made.variables) if place is not None]
+        for path, symbol_path in places:
+            for found in joining.all_with(f"on:{last(symbol_path)}", (self.id,)):
+                if self._means(joining, found, path, symbol_path):
+                    self._send(joining, subject, found)
+        literal = made.name or ("" if made.untold else made.qualified)
+        for found in joining.all_with(f"task:{literal}", (self.id,)) if literal else ():
+            if found.mention.key == literal and found.mention.role == "emitter":
+                self._send(joining, subject, found)
         return subject.draft()
 
     def _means(self, joining: Joining, found: Found, path: str, symbol_path: str) -> bool:
@@ -252,6 +291,8 @@ class Tasks:
             place = (answer.path, answer.symbol_path)
             definition, view = joining.definition(*place), joining.view(answer.path)
             if view is None or (definition is not None and self._is_declared(joining, place)):
+                return ""
+            if task_classes.is_registered(joining, place, self.id):
                 return ""
             if definition is None:  # a variable that keeps what a call registered
                 return qualified(view, answer.symbol_path) if mention.verb in _ALWAYS_SENDS else ""
@@ -309,7 +350,11 @@ class Tasks:
             other = self._other_name(joining, (path, function))
             if not other:
                 return
-        if joining.holders(f"task-declared:{name}"):
+        if any(
+            found.mention.role == "declaration"
+            for found in joining.all_with(f"task-declared:{name}", (self.id,))
+            if found.mention.key == name
+        ) or task_classes.is_name_of_registered(joining, name, self.id):
             return
         users = [f for f in joining.all_with(f"task:{name}", (self.id,)) if f.mention.key == name]
         if not users or users[0].view.path != joining.file.path:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kb.extract.events.facts import Blob, Mention, Seen
 from kb.extract.events.joining import Found, Joining, Subject
-from kb.extract.expressions import brief, dotted, keywords, last, positional, text_of
+from kb.extract.expressions import dotted, keywords, last, positional, text_of, worded
 from kb.extract.keys import qualified
 from kb.extract.reading import ClassSource
 from kb.model.artifacts import ArtifactDraft
@@ -85,7 +85,7 @@ class Validators:
                 subject.doubt(60)
         subject.notes["fields"] = fields or ["the whole model"]
         if call is not None and call.kind == "call":
-            subject.notes.update((word, brief(value)) for word, value in keywords(call).items())
+            subject.notes.update((word, worded(value)) for word, value in keywords(call).items())
         subject.stand(file.ground(mention.span, "handler"))
         for field in fields:
             self._stand_on_field(joining, subject, owner, field)
