@@ -82,8 +82,7 @@ class Caches:
             or owner in blob.assigned
         ):
             return True
-        piped = last(owner) in _PIPES or owner in blob.pipes
-        return piped and b"redis" in blob.parse.source.lower()
+        return (last(owner) in _PIPES or owner in blob.pipes) and b"redis" in blob.parse.source.lower()
 
     def mentions(self, seen: Seen) -> Iterable[Mention]:
         """A caching decorator; a call with a key on something that is a cache by its name or its maker."""
