@@ -23,6 +23,9 @@ _FROM_QUOTE = re.compile(
 _ONE = re.compile(_STRING, re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:\n|.)", re.DOTALL)
 _WORD = re.compile(r"\w+")
+_APART = "".join(chr(code) if chr(code).isalnum() or code == ord("_") else " " for code in range(128))
+"""For `str.translate`: whatever is no part of a word of ASCII, as a blank."""
+_CAPITAL_IN_NUMBER = re.compile(r"\b[0-9]\w*[A-Z]")
 
 
 def words_of(source: str, most: int) -> str:
@@ -30,7 +33,12 @@ def words_of(source: str, most: int) -> str:
 
     Strings give the words of their values, without prefix and escapes; numbers are in lower case.
     """
-    words = _WORD.findall(_without_syntax(source))[:most]
+    text = _without_syntax(source)
+    # Nearly all source is ASCII, where blanks can be put between the words at a fifth of the search's price.
+    words = (text.translate(_APART).split() if text.isascii() else _WORD.findall(text))[:most]
+    joined = " ".join(words)
+    if text.isascii() and _CAPITAL_IN_NUMBER.search(joined) is None:
+        return joined
     return " ".join([word.lower() if word[0].isdigit() else word for word in words])
 
 
