@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 TOOLS = {
     "find_provenance", "get_knowledge", "search_knowledge", "get_source", "list_contracts", "list_entities",
@@ -139,7 +142,58 @@ def test_contracts_are_listed_and_filtered(asked, indexed):
     assert keys(asked.answer("list_contracts", folder="shop", name="HEALTH")) == ["api:GET /health"]
     none = asked.answer("list_contracts", framework="flask")
     assert none["units"] == []
-    assert "none of 3 units" in none["note"]
+    assert none["note"] == (
+        "nothing there: none of 3 units of kind contract fits the filters: "
+        "none is of framework flask (here: fastapi (3))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said", "near"),
+    [
+        ("list_contracts", {"folder": "shp"}, "unknown folder: shop has no file or folder 'shp'", "shop"),
+        ("list_entities", {"folder": "./shop/model.py/"}, "unknown folder", "shop/models.py"),
+        ("list_events", {"folder": "lib/shop"}, "unknown folder", "shop"),
+        ("list_settings", {"folder": "money.py"}, "unknown folder", "shop/money.py"),
+        ("search_knowledge", {"query": "order", "folder": "shp"}, "unknown folder", "shop"),
+        ("list_contracts", {"framework": "fastpai"}, "unknown framework: 'fastpai'", "fastapi"),
+        ("list_contracts", {"framework": "express"}, "unknown framework: 'express'", "django"),
+        ("list_entities", {"framework": "Pydantics"}, "unknown framework", "pydantic"),
+        ("list_events", {"family": "signals"}, "unknown family: 'signals'", "signal"),
+        ("list_settings", {"family": "environment"}, "unknown family: 'environment'", "env"),
+    ],
+)
+def test_a_filter_that_names_what_there_is_not_is_an_error_with_near_matches(
+    asked, tool, arguments, said, near
+):
+    error, hint = asked.error(tool, **arguments).split("\nhint: ")
+    assert said in error
+    assert near in re.split(r"[:,] ", hint)[1:]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("list_entities", {"folder": "shop/money.py"}, "none stands in shop/money.py"),
+        ("list_contracts", {"framework": "drf"}, "none is of framework django-rest-framework (here: fastapi"),
+        ("list_contracts", {"framework": "FastAPI", "path": "/zzz"}, "no path has '/zzz' in it"),
+        ("list_contracts", {"method": "PATCH", "name": "health"}, "none has the method PATCH"),
+        ("list_contracts", {"method": "POST", "name": "health"}, "each of them passes some, and none passes all"),
+        ("list_entities", {"field": "zzz"}, "none has a field 'zzz'"),
+        ("list_settings", {"family": "command", "folder": "."}, "none is of family command (here: env ("),
+    ],
+)  # fmt: skip
+def test_a_filter_that_nothing_passes_is_named(asked, tool, arguments, said):
+    answer = asked.answer(tool, **arguments)
+    assert answer["units"] == []
+    assert answer["note"].startswith("nothing there: none of ")
+    assert answer["note"].partition("fits the filters: ")[2].startswith(said)
+
+
+def test_a_folder_is_read_as_it_is_written_in_a_shell(asked):
+    everything = keys(asked.answer("list_contracts", token_budget=20_000))
+    for folder in (".", "./", "/", "shop/", "./shop"):
+        assert keys(asked.answer("list_contracts", folder=folder, token_budget=20_000)) == everything
 
 
 def test_entities_events_and_settings_are_listed(asked):

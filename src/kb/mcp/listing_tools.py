@@ -100,8 +100,7 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, UnitsAnswer]:
         """What happens BY ITSELF or across modules: signals, tasks and their schedules, message topics, hooks, startup and shutdown, validators, caches; each with its emitters and handlers."""
-        prefixes = (f"event:{family}:", f"{family}:") if family else ()
-        wanted = ListFilter(listing.EVENTS, name, folder, key_prefixes=prefixes)
+        wanted = ListFilter(listing.EVENTS, name, folder, family=family or None)
         return calls.answer(
             "list_events", list_units, wanted,
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),
@@ -110,7 +109,9 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
     def list_settings(
         family: Annotated[
             str | None,
-            Field(max_length=50, description="env, django, field (settings classes), dynamic, command."),
+            Field(
+                max_length=50, description="env, django, flask, field (settings classes), dynamic, command."
+            ),
         ] = None,
         name: a.NamePart = None,
         folder: a.Folder = None,
@@ -121,8 +122,7 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, UnitsAnswer]:
         """The CONFIGURATION of the repository: environment variables, settings and their defaults, who reads them, and its command lines with their options."""
-        prefixes = (f"setting:{family}:", f"{family}:") if family else ()
-        wanted = ListFilter(listing.SETTINGS, name, folder, key_prefixes=prefixes)
+        wanted = ListFilter(listing.SETTINGS, name, folder, family=family or None)
         return calls.answer(
             "list_settings", list_units, wanted,
             repo=repo, sha=sha, paging=calls.paging(token_budget, cursor, limit),

@@ -13,10 +13,11 @@ from kb.retrieve.budget import shorten_unit
 from kb.retrieve.cursors import decode_cursor
 from kb.retrieve.kinds import kinds_note
 from kb.retrieve.library import Library, Opened
+from kb.retrieve.near import has_path, plain_path, unknown_folder
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
 from kb.retrieve.search import choose_model
 from kb.retrieve.search_engine import rank
-from kb.retrieve.search_legs import Legs
+from kb.retrieve.search_legs import GLOB, Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.store.search import vectors
 
@@ -71,7 +72,8 @@ def search_knowledge(
     Raises:
         UsageError: the query is empty or too long; or the cursor is none, of another question, or of an order that
             is no more, since the model can be asked again or cannot any more.
-        NotFoundError: the snapshot is not in the search index yet; the hint has the command.
+        NotFoundError: the snapshot is not in the search index yet, the hint has the command; or it has no such
+            file or folder.
     """
     if not query.strip():
         raise UsageError("the query is empty", hint="ask with words or names")
@@ -79,6 +81,9 @@ def search_knowledge(
         raise UsageError(f"the query has {len(query)} characters; at most {LONGEST_QUERY} are read")
     question = ("search", query, k, tuple(sorted(kinds)), path)
     with opened_page(library, repo, sha, paging.cursor, *question) as (opened, start, digest):
+        folder = plain_path(path)
+        if folder is not None and not GLOB.search(folder) and not has_path(opened, folder):
+            raise unknown_folder(opened, folder)
         spread = None if kinds or path is not None else OF_A_FILE
         options = SearchOptions(k=k, kinds=tuple(kinds), path=path, spread=spread)
         ranking, notes, by = _ranked(library, opened, query, options, question)

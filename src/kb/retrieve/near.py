@@ -155,6 +155,59 @@ def unknown_file(opened: Opened, path: str) -> NotFoundError:
     )
 
 
+def unknown_folder(opened: Opened, folder: str) -> NotFoundError:
+    """The error for a file or folder that the snapshot does not have, with those that are nearest to it."""
+    near = _folders_like(opened, folder)
+    return NotFoundError(
+        f"unknown folder: {opened.selected.row.name} has no file or folder {folder[:200]!r} "
+        f"at {opened.snapshot.label[:12]}",
+        hint=f"near matches: {', '.join(near)}" if near else "paths are from the repository's root",
+        near=near,
+    )
+
+
+def _folders_like(opened: Opened, folder: str) -> list[str]:
+    """Up to five folders and files: those called so elsewhere, else those of the nearest folder above it that there
+    is which are spelled like it."""
+    stored = opened.stored
+    name = folder.rpartition("/")[2]
+    found = stored.folders_called(name, _CANDIDATES) + stored.paths_ending(name, _CANDIDATES)
+    if found:
+        return _most_alike(folder, found)
+    above = folder.rpartition("/")[0]
+    while above and not stored.paths_under(above, 1):
+        name, above = above.rpartition("/")[2], above.rpartition("/")[0]
+    names: dict[str, str] = {}
+    for one in [*stored.folders_in(above), *stored.paths_under(above, _COMPARED)]:
+        last = one.rpartition("/")[2]
+        names.setdefault(last.lower(), one)
+    alike = difflib.get_close_matches(name.lower(), names, n=2 * MOST_NEAR, cutoff=_LIKE)
+    held = [one for last in alike if has_path(opened, one := names[last])]
+    return held[:MOST_NEAR]
+
+
+def has_path(opened: Opened, path: str) -> bool:
+    """Whether the snapshot has a file or a folder there; an empty path is all of it."""
+    return not path or opened.stored.file(path) is not None or bool(opened.stored.paths_under(path, 1))
+
+
+def plain_path(path: str | None) -> str | None:
+    """A file or folder as the snapshot has it, without `./` and a slash at its end; None for all of it."""
+    plain = (path or "").strip().removeprefix("./").rstrip("/")
+    return None if plain in ("", ".") else plain
+
+
+def unknown_name(opened: Opened, what: str, name: str, known: Iterable[str]) -> NotFoundError:
+    """The error for a word that is none of those that a filter knows, with those it may be misspelled from."""
+    there_are = sorted(set(known))
+    near = difflib.get_close_matches(name.lower(), there_are, n=MOST_NEAR, cutoff=_HALF_LIKE)
+    return NotFoundError(
+        f"unknown {what}: {name[:100]!r} is none that is known, and nothing in {opened.selected.row.name} is of it",
+        hint=f"near matches: {', '.join(near)}" if near else f"there are: {', '.join(there_are)[:1000]}",
+        near=near,
+    )
+
+
 def paths_beside(opened: Opened, path: str) -> list[str]:
     """Up to five paths: of files called so elsewhere, else of what lies in its folder, or in one above it."""
     stored = opened.stored

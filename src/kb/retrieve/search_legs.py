@@ -31,6 +31,8 @@ SELECTIVE = 0.03
 """Share of the documents below which a filtered search reads exactly those that pass."""
 FEW = 2_000
 """So few documents are always read exactly."""
+GLOB = re.compile(r"[*?\[]")
+"""What makes a path a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ def path_pattern(path: str) -> str:
     path = path.strip().removeprefix("./").rstrip("/")
     if not path or path == ".":
         return "^"
-    if not re.search(r"[*?\[]", path):
+    if not GLOB.search(path):
         return f"^{_literal(path)}(/|$)"
     pieces = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", path)

@@ -224,6 +224,27 @@ class SnapshotUnits:
         ).fetchall()
         return {str(row[0]) for row in rows}
 
+    def folders_called(self, name: str, limit: int) -> list[str]:
+        """Folders of the snapshot whose last name it is, by path."""
+        rows = self._connection.execute(
+            f"""SELECT DISTINCT substr(p.path, 1, strpos('/' || p.path, %(called)s) + length(%(called)s) - 3)
+                FROM path p WHERE strpos('/' || p.path, %(called)s) > 0 AND {_HELD_FILE}
+                ORDER BY 1 LIMIT %(limit)s""",
+            {**self._at, "called": f"/{name}/", "limit": limit},
+        ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def folders_in(self, folder: str) -> list[str]:
+        """Folders right in a folder, by path; also those that other snapshots alone have."""
+        below = f"{folder}/" if folder else ""
+        rows = self._connection.execute(
+            """SELECT DISTINCT split_part(substr(p.path, length(%(below)s) + 1), '/', 1) FROM path p
+               WHERE p.path >= %(below)s AND p.path <= %(below)s || chr(1114111)
+                 AND strpos(substr(p.path, length(%(below)s) + 1), '/') > 0 ORDER BY 1""",
+            {"below": below},
+        ).fetchall()
+        return [below + str(row[0]) for row in rows]
+
     def paths_ending(self, name: str, limit: int) -> list[str]:
         """Paths of the snapshot that are `name`, or end with it after a `/`."""
         rows = self._connection.execute(
