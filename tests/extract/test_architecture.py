@@ -1,3 +1,9 @@
+import os
+import re
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 from kb.extract.architecture.graph import components
@@ -172,6 +178,160 @@ def test_a_contract_of_an_ini_file_is_read():
         ["shop.store.tables", "shop.core.work"],
     ]
     assert shown.lines("contract:.importlinter:parts", "contract") == [(".importlinter", 4, 9)]
+
+
+CHAINED = {
+    ".importlinter": """
+        [importlinter]
+        root_packages =
+            chain
+        exclude_type_checking_imports = True
+
+        [importlinter:contract:layers]
+        name = layers
+        type = layers
+        layers =
+            chain.top
+            chain.low
+
+        [importlinter:contract:barred]
+        name = barred
+        type = layers
+        layers =
+            chain.top
+            chain.between
+            chain.low
+        ignore_imports =
+            chain.low.* -> chain.between
+
+        [importlinter:contract:forbidden]
+        name = forbidden
+        type = forbidden
+        source_modules =
+            chain.low
+        forbidden_modules =
+            chain.top.*
+
+        [importlinter:contract:direct]
+        name = direct
+        type = forbidden
+        source_modules =
+            chain.low
+        forbidden_modules =
+            chain.top
+        allow_indirect_imports = True
+
+        [importlinter:contract:exact]
+        name = exact
+        type = forbidden
+        source_modules =
+            chain.low
+        forbidden_modules =
+            chain.top
+        as_packages = False
+
+        [importlinter:contract:independent]
+        name = independent
+        type = independence
+        modules =
+            chain.low
+            chain.typed
+            chain.top
+
+        [importlinter:contract:apart]
+        name = apart
+        type = independence
+        modules =
+            chain.typed
+            chain.top
+
+        [importlinter:contract:exhaustive]
+        name = exhaustive
+        type = layers
+        exhaustive = True
+        exhaustive_ignores =
+            typed
+        containers =
+            chain
+        layers =
+            between : low
+            (none) | top
+
+        [importlinter:contract:all]
+        name = all
+        type = layers
+        exhaustive = True
+        containers =
+            chain
+        layers =
+            between : low
+            top
+        """,
+    "chain/__init__.py": "",
+    "chain/top/__init__.py": "",
+    "chain/top/roof.py": "",
+    "chain/between.py": "from chain.top import roof\n",
+    "chain/low/__init__.py": "",
+    "chain/low/floor.py": "def f():\n    import chain.between\n",
+    "chain/typed.py": """
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from chain.top import roof
+        """,
+}
+
+
+def test_a_contract_is_kept_or_broken_as_import_linter_says(tmp_path):
+    for path, text in CHAINED.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(textwrap.dedent(text))
+    ended = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as f; f()", "--no-cache"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = re.findall(r"^(\w+) (KEPT|BROKEN)", re.sub(r"\x1b\[[\d;]*m", "", ended.stdout), re.MULTILINE)
+    assert len(said) == 9, ended.stdout + ended.stderr
+    found = Snapshot(CHAINED, ids=["architecture"]).artifacts(kind="architecture_contract")
+    kept = {artifact.draft.body["name"]: artifact.draft.body["kept"] for artifact in found.values()}
+    assert kept == {name: word == "KEPT" for name, word in said}
+
+
+def test_a_chain_that_breaks_a_contract_is_named_with_its_statements():
+    shown = Snapshot(CHAINED, ids=["architecture"])
+    body = shown.body("contract:.importlinter:layers")
+    assert (body["broken_by"], body["broken_through"]) == (
+        [],
+        [["chain.low.floor", "chain.between", "chain.top.roof"]],
+    )
+    assert shown.lines("contract:.importlinter:layers", "violation") == [
+        ("chain/low/floor.py", 2, 2),
+        ("chain/between.py", 1, 1),
+    ]
+    assert shown.body("contract:.importlinter:all")["undeclared"] == ["chain.typed"]
+
+
+def test_a_contract_of_very_many_parts_is_not_said_to_hold():
+    files = {
+        ".importlinter": """
+            [importlinter]
+            root_package = many
+
+            [importlinter:contract:a]
+            name = a
+            type = independence
+            modules =
+                many.*
+            """,
+        "many/__init__.py": "",
+        **{f"many/m{number}.py": "" for number in range(501)},
+    }
+    draft = Snapshot(files, ids=["architecture"]).artifacts()["contract:.importlinter:a"].draft
+    assert draft.body["checked"] is False
+    assert draft.text.endswith("Not checked: it has more than 500 parts.")
 
 
 def test_entry_points_are_joined_to_what_they_start(shop):

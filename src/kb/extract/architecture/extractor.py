@@ -36,7 +36,7 @@ class ArchitectureExtractor:
     """
 
     id = SOURCE
-    version = 3
+    version = 4
     dialects = frozenset(_READERS)
 
     def facts(self, parse: ParseView) -> FactOutput | None:

@@ -50,6 +50,8 @@ class ArchitectureFacts(msgspec.Struct, frozen=True, array_like=True, omit_defau
     contracts: tuple[Contract, ...] = ()
     scripts: tuple[Script, ...] = ()
     root_packages: tuple[str, ...] = ()
+    without_type_checking: bool = False
+    """`exclude_type_checking_imports` of import-linter."""
 
 
 def read_python(parse: ParseView) -> ArchitectureFacts:
@@ -89,11 +91,16 @@ def read_pyproject(parse: ParseView) -> ArchitectureFacts:
         contracts=tuple(contracts),
         scripts=tuple(_toml_scripts(manifest)),
         root_packages=_root_packages(linter if isinstance(linter, dict) else {}),
+        without_type_checking=_is_on(linter if isinstance(linter, dict) else {}),
     )
 
 
 def _root_packages(options: Mapping[str, Any]) -> tuple[str, ...]:
     return _lines(options.get("root_packages")) or _lines(options.get("root_package"))
+
+
+def _is_on(options: Mapping[str, Any]) -> bool:
+    return _lines(options.get("exclude_type_checking_imports")) in (("True",), ("true",))
 
 
 def _contract(identity: str, name: str, span: SpanRef, options: Mapping[str, Any]) -> Contract:
@@ -157,8 +164,13 @@ def read_ini(parse: ParseView) -> ArchitectureFacts:
                         *_line_of(numbered, line, start, end), "entry_point", f"{group}.{name}"
                     )
                     scripts.append(Script(group, name, target, span))
-    roots = _root_packages(dict(parser.items("importlinter"))) if parser.has_section("importlinter") else ()
-    return ArchitectureFacts(contracts=tuple(contracts), scripts=tuple(scripts), root_packages=roots)
+    linter = dict(parser.items("importlinter")) if parser.has_section("importlinter") else {}
+    return ArchitectureFacts(
+        contracts=tuple(contracts),
+        scripts=tuple(scripts),
+        root_packages=_root_packages(linter),
+        without_type_checking=_is_on(linter),
+    )
 
 
 def _sections(lines: list[str]) -> dict[str, tuple[int, int]]:
