@@ -6,7 +6,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.mcp.conftest import Asked
+from kb.mcp.server import build_server
+from kb.retrieve.library import Library
+from kb.retrieve.select import select_snapshots
+from kb.snapshot.index import index_repository
+from kb.snapshot.requests import IndexRequest
+from kb.store.search import vectors
+from tests.gitrepo import GitRepo
+from tests.indexing import TestParts
+from tests.mcp.conftest import Asked, make_searchable
 
 # Each list under the name by which its items are known.
 LISTS = {
@@ -103,3 +111,68 @@ def test_a_cursor_of_another_question_or_of_nobody_is_refused(asked):
     assert "another question" in asked.error("list_contracts", method="GET", cursor=cursor)
     assert "no cursor" in asked.error("list_contracts", cursor="AAAA")
     assert "no cursor" in asked.error("list_contracts", cursor="ÄÖÜ")
+
+
+LONG = "\u0416\u4e2d" * 40
+"""A name that costs more tokens than characters, within the 255 bytes of a file's name."""
+FOLDER = "/".join([LONG] * 6)
+SYMBOL = "Z\u0444" * 6_000
+
+
+@pytest.fixture
+def swollen(database, tmp_path):
+    """A repository in which all that a status or a verdict tells is as long as it can be."""
+    home = tmp_path / "home"
+    home.mkdir()
+    parts = TestParts(database, home)
+    repo = GitRepo(tmp_path / LONG / LONG / LONG)
+    methods = "\n".join(f"    {SYMBOL}{number} = {number}" for number in range(60))
+    repo.write(f"{FOLDER}/good.py", f"class {SYMBOL}:\n{methods}\n")
+    for number in range(30):
+        repo.write(f"{FOLDER}/bad{number}.py", "def (:\n")
+    repo.commit()
+    index_repository(parts, IndexRequest(repo=str(repo.folder), jobs=1))
+    make_searchable(database)
+    (snapshot,) = select_snapshots(parts, None, None)
+    with database.writer() as connection:
+        connection.autocommit = True
+        for number in range(20):
+            model = vectors.put_model(connection, f"openai:{LONG * 20}{number}", 16, None)
+            vectors.mark_embedded(connection, snapshot.snapshot_id, model)
+    return Asked(build_server(Library(parts, cwd=tmp_path)))
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000, 6_000, 20_000])
+def test_answers_without_pages_stay_within_their_budget_whatever_a_repository_holds(
+    swollen, tokenizer, budget
+):
+    status = swollen.result("status", token_budget=budget)
+    assert not status.is_error, status.content[0].text
+    assert tokens(tokenizer, status) <= budget
+    told = status.structured_content
+    assert "first_gaps" in told["shortened"]
+    assert told["gaps"]
+    assert (told["files"], told["snapshot_count"]) == (31, 1)
+    assert len(told.get("embedded_with", ())) + told.get("more_models", 0) == 20
+
+    claim = " ".join(f"{LONG}{number}" for number in range(40))[:4_000]
+    arguments = {"file": f"{FOLDER}/good.py", "lines": "1-61", "sha": "HEAD", "claim": claim}
+    verdict = swollen.result("verify_citation", **arguments, token_budget=budget)
+    assert not verdict.is_error, verdict.content[0].text
+    assert tokens(tokenizer, verdict) <= budget
+    told = verdict.structured_content
+    assert told["outcome"] == "verified"
+    assert "units" in told["shortened"]
+    assert len(told.get("units", ())) + told["more_units"] >= 2
+    assert len(told.get("claim_words_missing") or ()) + told.get("more_words_missing", 0) >= 40
+
+
+def test_an_answer_without_pages_that_fits_is_whole(asked, indexed):
+    for tool, arguments in (
+        ("status", {}),
+        ("verify_citation", {"file": "shop/models.py", "lines": "9-11", "sha": indexed.first}),
+    ):
+        answer = asked.answer(tool, **arguments)
+        assert "shortened" not in answer
+        assert not any(name.startswith("more_") for name in answer)
+        assert asked.answer(tool, **arguments, token_budget=1_000) == answer

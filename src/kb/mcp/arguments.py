@@ -39,6 +39,14 @@ TokenBudget = Annotated[
         description="Most tokens of the answer. What does not fit is counted in `omitted`.",
     ),
 ]
+WholeBudget = Annotated[
+    int,
+    Field(
+        ge=LEAST_BUDGET,
+        le=MOST_BUDGET,
+        description="Most tokens of the answer. What does not fit is cut, and named in `shortened`.",
+    ),
+]
 CursorText = Annotated[
     str | None,
     Field(max_length=200, description="next_cursor of the page before, with all other arguments unchanged."),

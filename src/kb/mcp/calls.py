@@ -42,7 +42,11 @@ class Calls:
 
     def paging(self, token_budget: int, cursor: str | None = None, limit: int | None = None) -> Paging:
         """How a list is to be read."""
-        return Paging(Budget(token_budget, self._renderer.measure), cursor, limit)
+        return Paging(self.budget(token_budget), cursor, limit)
+
+    def budget(self, token_budget: int) -> Budget:
+        """How large an answer without pages may be."""
+        return Budget(token_budget, self._renderer.measure)
 
     def answer(
         self, tool: str, ask: Callable[..., BaseModel], *arguments: Any, **named: Any

@@ -70,10 +70,13 @@ def add_comparing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) 
             str, Field(min_length=1, max_length=1000, description="Commit to compare with. Default: HEAD.")
         ] = "HEAD",
         repo: a.Repo = None,
+        token_budget: a.WholeBudget = a.BUDGET,
     ) -> Annotated[CallToolResult, Verdict]:
         """CHECK a citation file:lines@sha before you rely on it or repeat it: verified, moved (and to where), changed, or absent, followed by the identity of the code and not by line numbers. Works for every commit that git has, indexed or not."""
         citation = Citation(file, lines, sha, quote, claim, against)
-        return calls.answer("verify_citation", verify.verify_citation, citation, repo=repo)
+        return calls.answer(
+            "verify_citation", verify.verify_citation, citation, repo=repo, budget=calls.budget(token_budget)
+        )
 
     for tool, title in (
         (diff_knowledge, "What changed"),

@@ -136,9 +136,13 @@ def add_listing_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
             "list_repositories", overview.list_repositories, paging=calls.paging(token_budget, cursor)
         )
 
-    def status(repo: a.Repo = None, sha: a.CommitIsh = None) -> Annotated[CallToolResult, StatusAnswer]:
+    def status(
+        repo: a.Repo = None, sha: a.CommitIsh = None, token_budget: a.WholeBudget = a.BUDGET
+    ) -> Annotated[CallToolResult, StatusAnswer]:
         """How COMPLETE and FRESH the knowledge of a repository is: indexed commits, counts by kind, files that could not be read and why, whether search works, and the commands to run for what is missing."""
-        return calls.answer("status", overview.repository_status, repo=repo, sha=sha)
+        return calls.answer(
+            "status", overview.repository_status, repo=repo, sha=sha, budget=calls.budget(token_budget)
+        )
 
     for tool, title in (
         (list_contracts, "Routes"),

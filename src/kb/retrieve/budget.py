@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import UsageError
 from kb.model.served import Unit
@@ -108,6 +110,87 @@ class Budget:
             chosen.pop()
             made = answer(chosen, start + len(chosen))
         return made
+
+    def _over(self, cut: _Cut[Any], length: int) -> int:
+        return self.measure(cut.at(length)) - self.tokens
+
+    def trimmed(
+        self, answer: Shortened, parts: Sequence[str], told: Callable[[Shortened], Shortened]
+    ) -> Shortened:
+        """An answer that has no pages, within the limit: where it is larger its lists and texts are cut.
+
+        Args:
+            answer: the whole answer.
+            parts: names of lists and texts of it, or of records in it (`anchor.symbol`), that may be cut: of each,
+                in this order, as much is left as there is room for. Those that were cut are told in `shortened`.
+            told: the answer with what it says of the length of its lists, as they are now.
+
+        Raises:
+            UsageError: it does not fit even without them.
+        """
+        answer = told(answer)
+        for name in parts:
+            if self.measure(answer) <= self.tokens:
+                return answer
+            whole = _part(answer, name)
+            if not whole:
+                continue
+            cut = _Cut(answer, name, whole, told)
+            answer = cut.at(most_that_fits(len(whole), partial(self._over, cut)))
+        if self.measure(answer) > self.tokens:
+            raise UsageError(
+                "the answer alone is larger than token_budget", hint=f"ask with more than {self.tokens}"
+            )
+        return answer
+
+
+class ShortenedAnswer(BaseModel):
+    """An answer without pages: what does not fit the budget is cut."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    shortened: Annotated[
+        tuple[str, ...],
+        Field(description="Parts that were cut to fit token_budget: ask with more for all of them."),
+    ] = ()
+
+
+Shortened = TypeVar("Shortened", bound=ShortenedAnswer)
+
+
+@dataclass(frozen=True)
+class _Cut(Generic[Shortened]):
+    """One part of an answer, to be cut at some length."""
+
+    answer: Shortened
+    name: str
+    whole: Sequence[Any]
+    told: Callable[[Shortened], Shortened]
+
+    def at(self, length: int) -> Shortened:
+        """The answer with so many of the part's entries or characters."""
+        shortened = (*self.answer.shortened, self.name)
+        return self.told(
+            _with_part(self.answer, self.name, self.whole[:length]).model_copy(
+                update={"shortened": shortened}
+            )
+        )
+
+
+def _part(record: BaseModel, name: str) -> Sequence[Any]:
+    """A list or text of a record, or of a record in it; empty where there is none."""
+    first, _, rest = name.partition(".")
+    value = getattr(record, first)
+    if rest and value is not None:
+        return _part(value, rest)
+    return () if value is None else value
+
+
+def _with_part(record: Item, name: str, value: Sequence[Any]) -> Item:
+    first, _, rest = name.partition(".")
+    return record.model_copy(
+        update={first: _with_part(getattr(record, first), rest, value) if rest else value}
+    )
 
 
 def shorten_unit(unit: Unit, over: Callable[[Unit], int]) -> Unit | None:

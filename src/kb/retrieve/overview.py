@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import KbError
 from kb.model.served import AnsweredFrom, Sha
+from kb.retrieve.budget import Budget, ShortenedAnswer
 from kb.retrieve.cursors import Cursor, decode_cursor, question_digest
 from kb.retrieve.kinds import kinds_here
 from kb.retrieve.library import Library, Opened
@@ -71,7 +72,7 @@ class GapSeen(_Record):
     end_line: int | None
 
 
-class StatusAnswer(_Record):
+class StatusAnswer(ShortenedAnswer):
     """What is known of one repository, how fresh it is, what could not be read, and what to run."""
 
     answered_from: AnsweredFrom
@@ -83,9 +84,10 @@ class StatusAnswer(_Record):
     artifacts: int
     kinds: Annotated[dict[str, int], Field(description="Kind -> units of it.")]
     gaps: Annotated[dict[str, int], Field(description="Reason -> how many files or parts could not be read.")]
-    first_gaps: tuple[GapSeen, ...]
+    first_gaps: Annotated[tuple[GapSeen, ...], Field(description="Up to 20 of them, by file.")]
     searchable: Annotated[bool, Field(description="Whether search_knowledge can answer.")]
     embedded_with: Annotated[tuple[str, ...], Field(description="Models; empty: search is lexical.")]
+    more_models: Annotated[int, Field(ge=0, description="Models more than embedded_with shows.")] = 0
     snapshots: Annotated[tuple[SealedSnapshot, ...], Field(description="The newest seals.")]
     snapshot_count: int
     run: Annotated[tuple[str, ...], Field(description="Commands that would fill what is missing.")]
@@ -154,12 +156,37 @@ def _known(library: Library, connection: Connection, row: RepositoryRow) -> Know
     )
 
 
-def repository_status(library: Library, *, repo: str | None, sha: str | None) -> StatusAnswer:
-    """The status of the snapshot that the selection rules choose.
+_CUT = (
+    "first_gaps",
+    "snapshots",
+    "embedded_with",
+    "location",
+    "run",
+    "answered_from.notice",
+    "answered_from.run",
+)
+"""What may be cut of a status, the least telling first; the counts always stay."""
+
+
+def repository_status(
+    library: Library, *, repo: str | None, sha: str | None, budget: Budget | None = None
+) -> StatusAnswer:
+    """The status of the snapshot that the selection rules choose, cut to the budget where there is one.
 
     Raises:
-        NotFoundError, UsageError: as `select_snapshot`.
+        NotFoundError: as `select_snapshot`.
+        UsageError: as `select_snapshot`; or the counts alone do not fit the budget.
     """
+    answer = _status(library, repo, sha)
+    if budget is None:
+        return answer
+    models = len(answer.embedded_with)
+    return budget.trimmed(
+        answer, _CUT, lambda now: now.model_copy(update={"more_models": models - len(now.embedded_with)})
+    )
+
+
+def _status(library: Library, repo: str | None, sha: str | None) -> StatusAnswer:
     with library.opened(repo, sha) as opened:
         snapshot = opened.snapshot
         at = (opened.connection, snapshot.lineage_id, snapshot.ordinal)

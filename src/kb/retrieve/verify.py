@@ -15,6 +15,7 @@ from kb.lexicon import analyze
 from kb.model.files import TreeFile
 from kb.model.served import AnsweredFrom, Sha
 from kb.model.spans import LocatedSpan
+from kb.retrieve.budget import Budget, ShortenedAnswer
 from kb.retrieve.freshness import readers
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.lines import line_texts
@@ -32,6 +33,7 @@ _LONGEST = 4_000
 _MOST_UNITS = 200
 """Units on the lines whose words a claim is held against."""
 _MOST_KEYS = 20
+_MOST_WORDS = 50
 
 
 class Anchor(BaseModel):
@@ -57,10 +59,8 @@ class Where(BaseModel):
     sha: Sha
 
 
-class Verdict(BaseModel):
+class Verdict(ShortenedAnswer):
     """Whether a citation holds at the commit it names, and what became of it at the other one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     outcome: Annotated[
         Outcome,
@@ -80,9 +80,11 @@ class Verdict(BaseModel):
         tuple[str, ...] | None,
         Field(description="Words of the claim that neither the lines nor the units on them have."),
     ] = None
+    more_words_missing: Annotated[int, Field(ge=0, description="Such words more than are shown.")] = 0
     units: Annotated[
         tuple[str, ...], Field(description="Logical keys of the units that stand on the lines.")
     ] = ()
+    more_units: Annotated[int, Field(ge=0, description="Units on the lines more than are shown.")] = 0
     note: Annotated[str | None, Field(description="Why `units` are not told, and what to run.")] = None
     answered_from: AnsweredFrom
 
@@ -99,11 +101,27 @@ class Citation:
     against: str = "HEAD"
 
 
-def verify_citation(library: Library, citation: Citation, *, repo: str | None) -> Verdict:
+_CUT = (
+    "units",
+    "claim_words_missing",
+    "anchor.symbol",
+    "note",
+    "cited.file",
+    "now.file",
+    "answered_from.notice",
+    "answered_from.run",
+)
+"""What may be cut of a verdict, the least telling first."""
+
+
+def verify_citation(
+    library: Library, citation: Citation, *, repo: str | None, budget: Budget | None = None
+) -> Verdict:
     """The verdict on a citation, read from git at both commits; spans decide, not line numbers.
 
     Raises:
-        UsageError: the lines are none, the quote is blank, or both a quote and a claim are given.
+        UsageError: the lines are none, the quote is blank, both a quote and a claim are given, or the verdict alone
+            does not fit the budget.
         NotFoundError: the commit does not exist, or the repository is not indexed.
         RepositoryError: the repository cannot be read.
     """
@@ -118,7 +136,9 @@ def verify_citation(library: Library, citation: Citation, *, repo: str | None) -
             raise RepositoryError(
                 f"{opened.selected.row.location} cannot be read, so nothing can be verified"
             )
-        return _Check(library, opened, repository, citation, start, end).verdict()
+        check = _Check(library, opened, repository, citation, start, end)
+        verdict = check.told(check.verdict())
+        return verdict if budget is None else budget.trimmed(verdict, _CUT, check.told)
 
 
 class _Check:
@@ -143,6 +163,8 @@ class _Check:
         self.quote_found: bool | None = None
         self.missing: tuple[str, ...] | None = None
         self.keys: tuple[str, ...] = ()
+        self.missing_count = self.unit_count = 0
+        """How many there are of both, shown or not."""
         self.note: str | None = None
         self.then: list[str] = []
         """The lines of the file at the cited commit."""
@@ -172,11 +194,22 @@ class _Check:
         if holder is not None:
             pks = list(dict.fromkeys(holder.stored.at_line(self.path, self.start, self.end)))
             here = holder.stored.by_pk(pks[:_MOST_UNITS])
+            self.unit_count = len(pks)
         self.keys = tuple(row.logical_key for row in here[:_MOST_KEYS])
         if self.citation.claim is not None:
             said = set(analyze([self.citation.claim[:_LONGEST]]).terms)
             known = set(analyze([text, *(f"{row.title} {row.text}" for row in here)]).terms)
-            self.missing = tuple(sorted(str(word) for word in said - known)[:50])
+            missing = sorted(str(word) for word in said - known)
+            self.missing, self.missing_count = tuple(missing[:_MOST_WORDS]), len(missing)
+
+    def told(self, verdict: Verdict) -> Verdict:
+        """The verdict with how many units and words it does not show."""
+        return verdict.model_copy(
+            update={
+                "more_units": self.unit_count - len(verdict.units),
+                "more_words_missing": self.missing_count - len(verdict.claim_words_missing or ()),
+            }
+        )
 
     def _snapshot_with(self, file: TreeFile) -> Opened | None:
         """A snapshot whose file is the cited one, byte for byte: in any other one the lines are others."""
