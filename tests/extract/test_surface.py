@@ -70,6 +70,27 @@ def test_private_packages_and_build_scripts_offer_nothing():
     assert offered(shown, "setup") == {}
 
 
+def test_loose_modules_that_a_test_runner_runs_offer_nothing_and_packages_among_tests_offer_as_any_other():
+    shown = surface(
+        {
+            "test_single.py": "def run(): ...\n",
+            "single_test.py": "def run(): ...\n",
+            "testing/python/collect.py": "class TestCollect: ...\n",
+            "tests/apps/shop/__init__.py": "def make(): ...\n",
+            "pkg/__init__.py": "",
+            "pkg/testing/__init__.py": "def assert_equal(): ...\n",
+            "attest.py": "def run(): ...\n",
+        }
+    )
+    assert {
+        artifact.draft.body["package"] for artifact in shown.artifacts(kind="package_surface").values()
+    } == {
+        "shop",
+        "pkg.testing",
+        "attest",
+    }
+
+
 def test_a_reexport_stands_on_list_import_definition_and_constructor():
     shown = surface()
     assert shown.body("surface:shop.Order") == {

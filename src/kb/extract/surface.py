@@ -1,7 +1,8 @@
 """Public surface: what each package (and each top-level module) offers, resolved to definitions.
 
 The rules: a static `__all__` says it all; without one, what is defined there without an underscore, and
-in a package what it imports from the same repository (a re-export), or anywhere `import x as x`.
+in a package what it imports from the same repository (a re-export), or anywhere `import x as x`. A package
+among tests offers as any other: it can be imported. Loose modules that a test runner runs offer nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from kb.structure.facts import Assignment, Definition, Expr, Import
 
 _NOT_OFFERED = frozenset({"setup", "conftest", "noxfile", "manage", "__init__"})
 """Top-level modules that are run, not imported."""
+_OF_TESTS = frozenset({"tests", "test", "testing"})
+"""Folders whose loose modules a test runner runs."""
 
 
 class Offer(NamedTuple):
@@ -33,7 +36,7 @@ class SurfaceExtractor:
     """What packages offer to whoever imports them."""
 
     id = "surface"
-    version = 2
+    version = 3
     dialects = frozenset({"python", "python-stub"})
 
     def facts(self, parse: ParseView) -> FactOutput | None:
@@ -58,7 +61,16 @@ def _is_offered(file: FileView) -> bool:
     parts = file.module_name.split(".")
     if any(part.startswith("_") and not part.startswith("__") for part in parts):
         return False
-    return bool(parts[0]) and (file.is_package or (len(parts) == 1 and parts[0] not in _NOT_OFFERED))
+    if file.is_package:
+        return bool(parts[0])
+    return bool(parts[0]) and len(parts) == 1 and parts[0] not in _NOT_OFFERED and not _is_test(file)
+
+
+def _is_test(file: FileView) -> bool:
+    """Whether a loose module is run by a test runner, by its name or by the folder that it lies in."""
+    name = file.module_name
+    folders = file.path.split("/")[:-1]
+    return name.startswith("test_") or name.endswith("_test") or not _OF_TESTS.isdisjoint(folders)
 
 
 def _borrowed(file: FileView, world: WorldView) -> list[str] | None:
