@@ -183,6 +183,32 @@ def test_coverage_is_low_where_there_is_no_answer(corpus, legs_of):
     assert 0 < poor < good < 1
 
 
+def test_a_query_without_second_spellings_has_the_ceiling_of_its_terms(corpus, legs_of):
+    corpus.commit([Doc(f"passage:{n}", f"order total {n} tax of the shop") for n in range(50)])
+    legs = legs_of(corpus, embedded=False)
+    for query in ("order total", "orders orders of a shop", "order_total zebra", "the"):
+        question = legs.ask(query, dense=False)
+        assert question.ceiling == pytest.approx(sum(term.weight for term in question.lexical.terms))
+
+
+def test_of_the_spellings_of_a_word_the_rarest_counts_in_the_ceiling(corpus, legs_of):
+    rare = [Doc(f"passage:plain{n}", "the indexstate here") for n in range(3)]
+    corpus.commit([*rare, Doc("passage:compound", "IndexState here"), Doc("passage:other", "order total")])
+    legs = legs_of(corpus, embedded=False)
+
+    def weights(query):
+        question = legs.ask(query, dense=False)
+        return question.ceiling, {term.term: term.weight for term in question.lexical.terms}
+
+    ceiling, held = weights("indexstate")
+    assert set(held) == {"indexst", "indexstate"}
+    assert held["indexst"] < held["indexstate"] == pytest.approx(ceiling)
+    ceiling, held = weights("IndexState order")
+    assert ceiling == pytest.approx(sum(held.values()) - held["indexst"])
+    ceiling, held = weights("indexstate indexstate")
+    assert ceiling == pytest.approx(2 * held["indexstate"])
+
+
 def test_at_most_so_many_hits_of_one_file(corpus, legs_of):
     docs = [Doc(f"passage:{n}", f"order total {n}", path=f"f{n % 3}.py") for n in range(30)]
     corpus.commit(docs)

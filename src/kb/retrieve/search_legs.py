@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kb.errors import UsageError
-from kb.lexicon import analyze_query, phrases, query_words, spellings, words_of
+from kb.lexicon import analyze_query, phrases, query_words, spellings, terms_of_word, words_of
 from kb.providers import EmbeddingProvider
 from kb.store.database import Connection
 from kb.store.search import lexical, members, reading, vectors
@@ -62,6 +62,8 @@ class Question:
 
     text: str
     lexical: LexicalQuery
+    ceiling: float
+    """What the BM25 of a text with every word comes near to: a word counts once, however many spellings it has here."""
     phrases: list[str]
     vector: Vectors | None
 
@@ -97,23 +99,26 @@ class Legs:
             text.encode()
         except UnicodeEncodeError:
             raise UsageError("the query is no text: it is not UTF-8") from None
-        query = self._terms(text)
+        query, ceiling = self._terms(text)
         vector = self._provider.embed_query(text) if dense and self._provider is not None else None
-        return Question(text, query, phrases(text), vector)
+        return Question(text, query, ceiling, phrases(text), vector)
 
-    def _terms(self, text: str) -> LexicalQuery:
+    def _terms(self, text: str) -> tuple[LexicalQuery, float]:
         """The query's terms, and those that its words have where they are written in another way; the words that
-        are in no text, as written."""
-        words = {word: spellings(word) for word in query_words(text)}
+        are in no text, as written; and what the BM25 of a text with every word comes near to."""
+        asked_words = query_words(text)
+        words = {word: spellings(word) for word in asked_words}
         asked = analyze_query(text).terms
         for forms in words.values():
             for form in forms:
                 asked.setdefault(form, 1)
         query = lexical.prepare(self._connection, self.view, asked)
         unknown = {*query.unknown}
-        return replace(
+        once = {term.term: term.weight / asked[term.term] for term in query.terms}
+        query = replace(
             query, unknown=tuple(word for word, forms in words.items() if forms and unknown.issuperset(forms))
         )
+        return query, sum(_most(word, words[word], once) for word in asked_words)
 
     def filter(self, kinds: Sequence[str], path: str | None, quoted: Sequence[str]) -> Filter:
         """The snapshot's documents of these kinds, under this path, with these phrases."""
@@ -237,6 +242,12 @@ class Legs:
     def contributions(self, question: Question, docs: Sequence[int]) -> dict[int, dict[str, float]]:
         """What each term gave to each document's BM25."""
         return lexical.contributions(self._connection, self.view, question.lexical, docs)
+
+
+def _most(word: str, forms: Sequence[str], weights: Mapping[str, float]) -> float:
+    """What a text can get for one word of a query: for its parts, and for one spelling of the whole, the rarest."""
+    parts = sum(weights.get(term, 0.0) for term in terms_of_word(word) if term not in forms)
+    return parts + max((weights.get(form, 0.0) for form in forms), default=0.0)
 
 
 def _budget(share: float) -> int:
