@@ -213,6 +213,59 @@ def test_an_application_that_waits_forever_and_ignores_signals_is_ended(
     assert processes_that_mention(tmp_path) == set()
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os, time\nos.closerange(0, 4096)\ntime.sleep(600)\n",
+        "import os\nos.closerange(0, 4096)\nwhile True:\n    pass\n",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n",
+        "import threading, time\nthreading.Thread(target=lambda: time.sleep(600)).start()\ntime.sleep(600)\n",
+    ],
+    ids=["closes-all-and-waits", "closes-all-and-loops", "stops-itself", "waits-in-a-thread"],
+)
+def test_an_application_that_nothing_more_is_heard_of_is_ended(
+    tmp_path: Path, protection: Protection, source: str
+) -> None:
+    with pytest.raises(ApplicationContainedError) as caught:
+        ask(tmp_path, protection, source, Limits(seconds=1))
+    assert caught.value.data["limit"] in ("time", "cpu")
+    assert processes_that_mention(tmp_path) == set()
+
+
+def test_errors_that_fill_from_a_thread_are_cut_off(tmp_path: Path, protection: Protection) -> None:
+    source = """
+    import os, threading
+    def fill():
+        while True:
+            os.write(2, b"x" * 65536)
+    filling = threading.Thread(target=fill)
+    filling.start()
+    filling.join()
+    """
+    with pytest.raises(ApplicationContainedError) as caught:
+        ask(tmp_path, protection, source, PATIENT)
+    assert caught.value.data["limit"] == "output"
+
+
+def test_memory_that_a_thread_takes_is_limited(tmp_path: Path, protection: Protection) -> None:
+    source = """
+    import threading
+    seen = []
+    def hoard():
+        kept = []
+        try:
+            while True:
+                kept.append(bytearray(1 << 24))
+        except MemoryError:
+            seen.append(len(kept) * 16)
+    hoarding = threading.Thread(target=hoard)
+    hoarding.start()
+    hoarding.join()
+    print(seen[0] < 512)
+    """
+    assert ask(tmp_path, protection, source, PATIENT).output.split() == ["True"]
+
+
 def test_huge_output_is_cut_off(tmp_path: Path, protection: Protection) -> None:
     with pytest.raises(ApplicationContainedError) as caught:
         ask(tmp_path, protection, "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n")
@@ -430,3 +483,65 @@ def test_a_shell_that_it_becomes_is_in_the_same_jail(tmp_path: Path, protection:
         ask(tmp_path, protection, source)
     assert not (tmp_path / "new").exists()
     assert processes_that_mention(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        """b'{"a":' * 200000""",
+        """b'{"framework": "x", "openapi": ' + b'{"a":' * 400 + b'1' + b'}' * 401""",
+        """b'{"framework": "x", "openapi": {"a": NaN}}'""",
+        """b'{"framework": 5, "routes": 7}'""",
+        """b'{"framework": "flask", "routes": [1, null]}'""",
+        """b'{"error": {"a": 1}, "traceback": 5}'""",
+        """b'9' * 100000""",
+    ],
+)
+def test_an_answer_that_the_application_forges_is_no_defect_of_kb(
+    tmp_path: Path, protection: Protection, answer: str
+) -> None:
+    source = f"""
+    import os
+    for number in range(3, 64):
+        try:
+            os.write(number, {answer} + b"\\n")
+        except OSError:
+            pass
+    os._exit(0)
+    """
+    with pytest.raises(ApplicationFailedError, match="could not be read"):
+        ask(tmp_path, protection, source)
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("{'a': float('nan')}", "ValueError: .*float"),
+        ("cycle", "ValueError: Circular reference"),
+        ("deep", "RecursionError"),
+        ("{'a': Unsaid()}", "KeyError: 'unsaid'"),
+    ],
+)
+def test_a_document_that_cannot_be_written_is_told_with_its_reason(
+    tmp_path: Path, protection: Protection, document: str, reason: str
+) -> None:
+    source = f"""
+    import fastapi
+    class Unsaid:
+        def __str__(self):
+            raise KeyError("unsaid")
+    cycle = {{}}
+    cycle["a"] = cycle
+    deep = {{}}
+    for _ in range(100000):
+        deep = {{"a": deep}}
+    made = fastapi.FastAPI()
+    made.openapi = lambda: {document}
+    """
+    (tmp_path / "hostile.py").write_text(textwrap.dedent(source))
+    ask_made = Request("hostile:made", tmp_path, limits=PATIENT, protections=(protection,))
+    try:
+        with pytest.raises(ApplicationFailedError, match=reason):
+            introspect(ask_made)
+    except SandboxUnavailableError as error:
+        pytest.skip(f"{protection} cannot be had here: {error}")

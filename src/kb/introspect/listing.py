@@ -22,12 +22,14 @@ def main(argv: list[str]) -> None:
     sys.path[:0] = spec["paths"]
     try:
         answer = describe(spec["target"], spec.get("factory", False))
+        written = json.dumps(answer, default=str, allow_nan=False)
     except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt of the application too
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         answer = {"error": "".join(traceback.format_exception_only(type(error), error)).strip()}
         answer["traceback"] = "".join(lines)[-4000:]
+        written = json.dumps(answer)
     with os.fdopen(spec["report_fd"], "wb") as report:
-        report.write(json.dumps(answer, default=str).encode("utf-8", "replace") + b"\n")
+        report.write(written.encode("utf-8", "replace") + b"\n")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # threads that the application left behind must not keep the jail open

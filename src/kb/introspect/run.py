@@ -29,6 +29,8 @@ Protection = Literal["namespaces", "seccomp"]
 _MIB = 1 << 20
 _KEPT_OUTPUT = 8192
 _FATAL_SIGNAL = 128
+_MOST_LEVELS = 200
+"""Nesting of an answer that is read: Python's own encoder gives up at some hundreds."""
 _DYING_SECONDS = 2.0
 """How long to wait for killed processes to be gone: where nobody collects orphans they stay as zombies."""
 
@@ -261,12 +263,40 @@ def _documents(answer: bytes) -> list[dict[str, Any]]:
     documents = []
     for line in answer.splitlines():
         try:
-            document = json.loads(line)
-        except ValueError:
+            document = json.loads(line, parse_constant=_no_json)
+        except (ValueError, RecursionError):  # whoever runs in the jail may write what they like
             continue
         if isinstance(document, dict):
             documents.append(document)
     return documents
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_answer(answer: dict[str, Any]) -> bool:
+    """Whether an answer has the shape that `kb.introspect.listing` gives it, and can be printed."""
+    routes, openapi = answer.get("routes"), answer.get("openapi")
+    return (
+        isinstance(answer["framework"], str)
+        and isinstance(routes, list | None)
+        and all(isinstance(route, dict) for route in routes or ())
+        and isinstance(openapi, dict | None)
+        and _is_flat_enough(answer)
+    )
+
+
+def _is_flat_enough(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+    return not level
 
 
 def _verdict(request: Request, ended: _Ended, lines: list[dict[str, Any]]) -> Introspection:
@@ -283,11 +313,15 @@ def _verdict(request: Request, ended: _Ended, lines: list[dict[str, Any]]) -> In
         raise _contained(request.limits, "cpu", protection, printed)
     if answer is None and ended.status in (_FATAL_SIGNAL + signal.SIGKILL, -signal.SIGKILL):
         raise _contained(request.limits, "cpu", protection, printed)
-    if answer is None or "framework" not in answer:
-        reason = (answer or {}).get("error") or f"it ended with status {ended.status} and without an answer"
+    if answer is None or "framework" not in answer or not _is_answer(answer):
+        reason = f"it ended with status {ended.status} and without an answer"
+        if answer is not None and "framework" in answer:
+            reason = "what it answered is no list of routes and no OpenAPI document"
+        elif answer is not None and answer.get("error"):
+            reason = str(answer["error"])
         raise ApplicationFailedError(
             f"{request.target} could not be read: {reason}",
-            traceback=(answer or {}).get("traceback", ""),
+            traceback=str((answer or {}).get("traceback", "")),
             output=printed,
             protection=protection,
         )
@@ -302,8 +336,12 @@ def _contained(
     said = {
         "time": f"it was not done after {limits.seconds} s",
         "cpu": f"it used more than {limits.seconds} s of CPU time",
-        "output": f"it wrote more than {limits.output // _MIB} MiB of output or {limits.answer // _MIB} MiB of answer",
+        "output": f"it wrote more than {_size(limits.output)} of output or {_size(limits.answer)} of answer",
     }
     return ApplicationContainedError(
         f"the application was ended: {said[limit]}", limit=limit, protection=protection, output=printed
     )
+
+
+def _size(count: int) -> str:
+    return f"{count // _MIB} MiB" if count >= _MIB else f"{count} bytes"
