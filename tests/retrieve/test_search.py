@@ -348,6 +348,8 @@ def test_a_suite_of_which_nothing_can_be_found_is_an_error(parts, shop, tmp_path
     with pytest.raises(NotFoundError) as failed:
         evaluation.evaluate(parts, judged(tmp_path, *targets), options, repo=shop)
     assert said in failed.value.message
+    assert failed.value.data["targets"] == len(targets)
+    assert len(failed.value.data["absent"]) + len(failed.value.data["filtered_out"]) == len(targets)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def reach_of(
     """What of the judged targets (paths and logical keys) can be found with these filters.
 
     Raises:
-        NotFoundError: nothing passes the filters, or not one target can be found: nothing could be measured.
+        NotFoundError: nothing passes the filters, or not one target can be found: nothing could be measured. Its
+            data are the fields of `Reach`.
     """
     allowed = legs.filter(options.kinds, options.path, ())
     numbers = reading.standing_for(connection, legs.view, judged)
@@ -61,11 +62,14 @@ def reach_of(
     )
     if legs.view.present and not allowed.count:
         why = "; ".join(filters_note(connection, legs.view, options)) or "there are units of each alone"
-        raise NotFoundError(f"nothing could be measured: no unit passes the filters: {why}")
+        raise NotFoundError(
+            f"nothing could be measured: no unit passes the filters: {why}", **found._asdict()
+        )
     if not passing:
         raise NotFoundError(
             f"nothing could be measured: {'; '.join(reach_lines(found))}",
             hint="name the repository and the commit that the suite judges: --repo, --sha",
+            **found._asdict(),
         )
     return found
 
