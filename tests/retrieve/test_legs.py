@@ -183,6 +183,24 @@ def test_coverage_is_low_where_there_is_no_answer(corpus, legs_of):
     assert 0 < poor < good < 1
 
 
+def test_a_word_that_is_known_in_two_spellings_counts_once_in_coverage(corpus, legs_of):
+    filler = [Doc(f"passage:{n}", f"order total {n} tax of the shop") for n in range(50)]
+    plain, compound = Doc("passage:plain", "the indexstate here"), Doc("passage:compound", "IndexState here")
+
+    def coverage(*docs):
+        corpus.commit([*filler, *docs])
+        return {
+            query: rank(legs_of(corpus, embedded=False), query, SearchOptions()).coverage
+            for query in ("indexstate", "IndexState")
+        }
+
+    alone, both = coverage(plain), coverage(plain, compound)
+    # A second spelling elsewhere takes nothing from what the first one is worth: only its rarity is another.
+    assert both["indexstate"] == pytest.approx(alone["indexstate"], rel=0.05)
+    assert both["IndexState"] == pytest.approx(coverage(compound)["IndexState"], rel=0.05)
+    assert coverage(Doc("passage:one", "indexstate IndexState " * 5))["indexstate"] == 1.0
+
+
 def test_a_query_without_second_spellings_has_the_ceiling_of_its_terms(corpus, legs_of):
     corpus.commit([Doc(f"passage:{n}", f"order total {n} tax of the shop") for n in range(50)])
     legs = legs_of(corpus, embedded=False)

@@ -157,5 +157,6 @@ def _definition(document: Document) -> tuple[str, str]:
 
 
 def _coverage(question: Question, lexical: Mapping[int, float]) -> float:
-    ceiling = sum(term.weight for term in question.lexical.terms)
-    return max(lexical.values(), default=0.0) / ceiling if ceiling else 0.0
+    """How much of the query the best text covers, 0..1; one that has a word in two spellings covers it once."""
+    best = max(lexical.values(), default=0.0)
+    return min(1.0, best / question.ceiling) if question.ceiling else 0.0
