@@ -32,7 +32,7 @@ _FATAL_SIGNAL = 128
 _MOST_LEVELS = 200
 """Nesting of an answer that is read: Python's own encoder gives up at some hundreds."""
 _DYING_SECONDS = 2.0
-"""How long to wait for killed processes to be gone: where nobody collects orphans they stay as zombies."""
+"""How long to wait for killed processes to be gone, at most."""
 
 _IMPORT_ROOT = str(Path(__file__).parents[2])
 _ENTER_JAIL = (
@@ -249,14 +249,15 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _has_members(group: int) -> bool:
-    """Whether a process group has any process left, be it one that nobody has collected yet."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # its number is somebody else's by now
-        return False
-    return True
+    """Whether a process of the group still runs; one that is dead and that nobody has collected does not."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+        except (OSError, ValueError):  # gone meanwhile
+            continue
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
 
 
 def _documents(answer: bytes) -> list[dict[str, Any]]:
