@@ -199,7 +199,7 @@ def test_a_search_leaves_the_pool_planning_as_it_did(database: Database) -> None
     pool = ReaderPool(database, size=1)
     with pool.reader() as connection:
         connection.execute("SELECT 1")  # a search is one of several statements of its transaction
-        with steered(connection, 1):
+        with steered(connection):
             pass
         planning = [connection.execute(f"SHOW {name}").fetchone() for name in ("plan_cache_mode", "jit")]
         scanning = connection.execute("SHOW enable_seqscan").fetchone()

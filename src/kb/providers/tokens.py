@@ -13,7 +13,6 @@ hold the pieces against the tokenizer itself, and the seams against its vocabula
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,31 +38,35 @@ _MARKS = re.compile("<unk>|<s>|</s>|\u2581")
 """What the tokenizer does not take as text, and its own sign for a blank."""
 
 
+class _Counts(dict[str, int]):
+    """How many tokens each piece is, counted when it is first asked for. Usable from several threads."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        super().__init__()
+        self._tokenizer = tokenizer
+
+    def __missing__(self, piece: str) -> int:
+        number = len(self._tokenizer.encode(piece, add_special_tokens=False).ids)
+        if len(piece) <= _LONGEST_KEPT:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[piece] = number
+        return number
+
+
 class TokenCounter:
     """Counts tokens of texts. Usable from several threads."""
 
     def __init__(self, whole: Any, piecewise: Any) -> None:
         self._whole = whole
-        self._piecewise = piecewise
-        """The same vocabulary, without the blank that is put before a text."""
-        self._counts: dict[str, int] = {}
+        self._of_piece = _Counts(piecewise).__getitem__
+        """By the same vocabulary, without the blank that is put before a text."""
 
     def count(self, text: str) -> int:
         """The number of tokens, without the ones that begin or end a sequence."""
         if not text or _MARKS.search(text):
             return len(self._whole.encode(text, add_special_tokens=False).ids)
-        return sum(
-            times * (self._counts.get(piece) or self._counted(piece))
-            for piece, times in Counter(_PIECE.findall(f" {text}")).items()
-        )
-
-    def _counted(self, piece: str) -> int:
-        number = len(self._piecewise.encode(piece, add_special_tokens=False).ids)
-        if len(piece) <= _LONGEST_KEPT:
-            if len(self._counts) >= _KEPT:
-                self._counts = {}
-            self._counts[piece] = number
-        return number
+        return sum(map(self._of_piece, _PIECE.findall(f" {text}")))
 
 
 @cache

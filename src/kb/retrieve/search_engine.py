@@ -12,7 +12,7 @@ from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.retrieve.search_weighing import Weighed
 from kb.store.search.reading import Document
 
-DEPTH = 200
+DEPTH = 150
 """Candidates of each leg. What other units of a file say is only heard of those that are among them."""
 DEPTH_OF_MANY = 100
 MANY = 100_000

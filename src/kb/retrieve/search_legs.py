@@ -83,11 +83,11 @@ class Legs:
         self.model = model
         self._provider = provider
         large = view.present >= vectors.INDEX_FROM
-        self._indexed = large and model is not None and vectors.has_index(connection, model)
+        self._indexed = large and model is not None and _has_index(connection, view, model)
 
     def steered(self) -> AbstractContextManager[None]:
         """For the statements of one search: planned as they should be, all of one state of the database."""
-        return steered(self._connection, self.view.present)
+        return steered(self._connection)
 
     def ask(self, text: str, *, dense: bool) -> Question:
         """The query's terms, phrases and vector.
@@ -248,6 +248,12 @@ def _most(word: str, forms: Sequence[str], weights: Mapping[str, float]) -> floa
     """What a text can get for one word of a query: for its parts, and for one spelling of the whole, the rarest."""
     parts = sum(weights.get(term, 0.0) for term in terms_of_word(word) if term not in forms)
     return parts + max((weights.get(form, 0.0) for form in forms), default=0.0)
+
+
+def _has_index(connection: Connection, view: SearchView, model: ModelRow) -> bool:
+    """Whether the model's vectors have an index; that is asked until they have one."""
+    key = ("indexed", model.model_pk)
+    return view.has_kept(key) or (vectors.has_index(connection, model) and view.kept(key, lambda: True))
 
 
 def _budget(share: float) -> int:

@@ -140,7 +140,7 @@ def search(
     if not query.terms:
         return []
     complete = query.postings <= budget
-    with steered(connection, view.present):
+    with steered(connection):
         found = candidates(
             _postings(connection, view, query, None if complete else budget),
             flags(members),
@@ -187,7 +187,7 @@ def score(
     """BM25 of the named documents that hold a term of the query, best first; exact."""
     if not query.terms or not len(docs):
         return []
-    with steered(connection, view.present):
+    with steered(connection):
         return _scores(connection, view, query, docs, len(docs) if limit is None else limit)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -68,6 +69,10 @@ class SearchView:
             self._made[key] = make()
         made: Made = self._made[key]
         return made
+
+    def has_kept(self, key: Hashable) -> bool:
+        """Whether it was made already."""
+        return key in self._made
 
     @property
     def average_length(self) -> float:
@@ -158,22 +163,24 @@ def documents(
 def _documents(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Sequence[int]
 ) -> dict[int, Document]:
-    with steered(connection, view.present):
+    with steered(connection):
         rows = connection.execute(
-            """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, h.path
+            """SELECT d.doc, d.artifact_pk, a.artifact_id, a.kind, a.logical_key, a.title, p.path
                FROM unnest(%(docs)s::int4[]) AS w (doc)
                JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc
                JOIN artifact a USING (artifact_pk)
-               CROSS JOIN LATERAL (
-                   SELECT min(p.path) AS path FROM snapshot_entry e JOIN path p ON p.path_id = e.home_path_id
-                   WHERE e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
-                     AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s) h
-               WHERE h.path IS NOT NULL""",
+               JOIN snapshot_entry e ON e.artifact_pk = d.artifact_pk AND e.lineage_id = %(lineage)s
+                AND e.from_ord <= %(ordinal)s AND e.to_ord > %(ordinal)s
+               JOIN path p ON p.path_id = e.home_path_id""",
             {"docs": integers(numbers), "lineage": view.lineage_id, "ordinal": view.ordinal},
             prepare=True,
             binary=True,
         ).fetchall()
-    return {row[0]: Document(*row) for row in rows}
+    found: dict[int, Document] = {}
+    for document in itertools.starmap(Document, rows):  # of several homes the first one counts
+        if document.doc not in found or document.path < found[document.doc].path:
+            found[document.doc] = document
+    return found
 
 
 def standing_for(connection: psycopg.Connection[Any], view: SearchView, names: Collection[str]) -> list[int]:
@@ -194,7 +201,7 @@ def text_numbers(
     connection: psycopg.Connection[Any], view: SearchView, numbers: Numbers
 ) -> tuple[Numbers, Numbers]:
     """The named documents by the numbers of their texts, rising: (texts, documents), in parallel."""
-    with steered(connection, view.present):
+    with steered(connection):
         rows = connection.execute(
             """SELECT d.text_pk, d.doc FROM unnest(%(docs)s::int4[]) AS w (doc)
                JOIN search_document d ON d.lineage_id = %(lineage)s AND d.doc = w.doc""",

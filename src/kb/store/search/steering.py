@@ -10,9 +10,9 @@ from weakref import WeakSet
 import psycopg
 from psycopg.pq import TransactionStatus
 
-_BREADTHS = ((100_000, 240), (1 << 40, 200))
-"""Documents up to which a scan of the vector index is so broad: what keeps recall@10 above .95, and with which one
-scan finds all candidates of a search (docs/measurements/search.md)."""
+_BREADTH = 200
+"""How broad a scan of the vector index is: recall@10 stays above .95 at a million vectors, and one scan finds all
+candidates of a search (docs/measurements/search.md)."""
 
 # Every statement knows which rows it wants, by key or by the order of an index; nothing tells the planner
 # how many they are. The vector scan goes on until enough of what it finds passes the filter.
@@ -25,21 +25,19 @@ _SETTINGS = {
     "enable_sort": "off",
     "jit": "off",
     "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": str(_BREADTH),
 }
 _SET = "; ".join(f"SET LOCAL {name} TO {value}" for name, value in _SETTINGS.items())
 _SAME = frozenset({"plan_cache_mode", "jit"})
 """Set alike for every connection of the pool: DEFAULT would take that back for the rest of the transaction."""
-_RESET = "; ".join(
-    f"SET LOCAL {name} TO DEFAULT" for name in (*_SETTINGS, "hnsw.ef_search") if name not in _SAME
-)
+_RESET = "; ".join(f"SET LOCAL {name} TO DEFAULT" for name in _SETTINGS if name not in _SAME)
 
 _steered: WeakSet[psycopg.Connection[Any]] = WeakSet()
 
 
 @contextmanager
-def steered(connection: psycopg.Connection[Any], documents: int) -> Iterator[None]:
-    """Runs the block's searching statements as they should be for a snapshot with so many documents, in the
-    open transaction or in one of its own.
+def steered(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Runs the block's searching statements as they should be, in the open transaction or in one of its own.
 
     May be nested: a search sets everything once, a single leg sets it for itself.
     """
@@ -49,8 +47,7 @@ def steered(connection: psycopg.Connection[Any], documents: int) -> Iterator[Non
     with ExitStack() as stack:
         if connection.info.transaction_status == TransactionStatus.IDLE:
             stack.enter_context(connection.transaction())
-        breadth = next(breadth for most, breadth in _BREADTHS if documents <= most)
-        connection.execute(f"{_SET}; SET LOCAL hnsw.ef_search TO {breadth}", prepare=False)
+        connection.execute(_SET, prepare=False)
         _steered.add(connection)
         try:
             yield

@@ -212,7 +212,7 @@ def nearest(
     The scan goes on until it has found `limit` members. It may end before, where the graph does not lead
     to them: then the answer has fewer.
     """
-    with steered(connection, view.present):
+    with steered(connection):
         rows = connection.execute(
             _nearest_statement(model),
             {
@@ -256,7 +256,7 @@ def similarities(
     """Inner products of the named documents, best first; exact."""
     if not len(docs):
         return []
-    with steered(connection, view.present):
+    with steered(connection):
         rows = connection.execute(
             """SELECT d.doc, -(e.embedding <#> %(vector)s::halfvec) AS similarity
                FROM unnest(%(docs)s::int4[]) AS w (doc)
@@ -284,7 +284,7 @@ def nearest_texts(
     limit: int,
 ) -> list[tuple[int, float]]:
     """The nearest of the texts with these numbers (rising), with their inner product; exact, reads them all."""
-    with steered(connection, len(texts)):
+    with steered(connection):
         rows = connection.execute(
             """SELECT text_pk, -(embedding <#> %(vector)s::halfvec) AS similarity FROM artifact_embedding
                WHERE model_pk = %(model)s AND text_pk = ANY(%(texts)s::int8[])
