@@ -65,7 +65,7 @@ def add_reading_tools(server: MCPServer[Any], calls: Calls, answers: Answers) ->
         token_budget: a.TokenBudget = a.BUDGET,
         cursor: a.CursorText = None,
     ) -> Annotated[CallToolResult, SearchAnswer]:
-        """Find units by WORDS when you do not know the name: identifiers in any spelling (getUserById finds get_user_by_id), quoted phrases, plain questions. Best first. A low coverage means that the repository has no real answer. For a known name get_knowledge is exact."""
+        """Find units by WORDS when you do not know the name: identifiers in any spelling (getUserById finds get_user_by_id), quoted phrases, plain questions. Best first, two of a file; `notes` name files that hold more: ask again with that file as folder. A low coverage means that the repository has no real answer. For a known name get_knowledge is exact."""
         return calls.answer(
             "search_knowledge", answering.search_knowledge, query,
             repo=repo, sha=sha, k=k, kinds=kinds or (), path=folder,
