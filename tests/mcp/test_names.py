@@ -28,6 +28,12 @@ def test_what_nothing_is_called_is_answered_with_what_was_meant(asked, asked_for
     assert near in error.split("near matches: ")[1].split(", ")
 
 
+def test_what_is_called_most_like_a_bare_name_comes_first(asked):
+    error = asked.error("get_knowledge", target="Recipt")
+    first = error.split("near matches: ")[1].split(", ")[0]
+    assert first in ("symbol:shop.models.Receipt", "entity:shop.models.Receipt")
+
+
 def test_what_is_like_nothing_is_not_answered_with_something(asked):
     assert "no name is near it" in asked.error("get_knowledge", target="qqq_wwwxyz")
     assert "no name is near it" in asked.error("get_knowledge", target="日本語 😀")

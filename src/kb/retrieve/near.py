@@ -114,11 +114,21 @@ def _inside(opened: Opened, text: str) -> list[str]:
 
 
 def _most_alike(text: str, names: Iterable[str]) -> list[str]:
+    """Up to five of the names: of a bare name those whose last part is most like it, the shortest first."""
     wanted = text.lower()
+    bare = re.search(r"[.:/>#\s]", wanted) is None
     by_lower: dict[str, str] = {}
     for name in list(dict.fromkeys(names))[:_COMPARED]:
         by_lower.setdefault(name.lower(), name)
-    return [by_lower[one] for one in difflib.get_close_matches(wanted, by_lower, n=MOST_NEAR, cutoff=0.0)]
+    compared = {name: re.split(r"[.:/>#]", name)[-1] if bare else name for name in by_lower}
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    alike: dict[str, float] = {}
+    for part in set(compared.values()):
+        matcher.set_seq1(part)
+        alike[part] = matcher.ratio()
+    order = sorted(compared, key=lambda name: (-alike[compared[name]], len(name), name))
+    return [by_lower[name] for name in order[:MOST_NEAR]]
 
 
 def _found_by_words(opened: Opened, words: list[str]) -> list[str]:
@@ -131,12 +141,18 @@ def _found_by_words(opened: Opened, words: list[str]) -> list[str]:
     terms = {term: 1 for of_word in pieces.values() for term in of_word}
     unknown = set(lexical.prepare(opened.connection, view, terms).unknown)
     asked: list[str] = []
+    called: list[str] = []
     for word in words:
-        asked += [word] if not unknown.issuperset(pieces[word]) else _spelled_like(opened, word.lower())
+        if not unknown.issuperset(pieces[word]):
+            asked.append(word)
+            continue
+        meant = _spelled_like(opened, word.lower())
+        asked += meant
+        called += [key for one in meant for key in opened.stored.keys_alike(one, MOST_NEAR)]
     if not asked:
         return []
     hits = rank(legs, " ".join(asked), SearchOptions(k=20, mode="lexical")).hits
-    return [hit.document.logical_key for hit in hits if hit.document.kind not in _REPEATING]
+    return called + [hit.document.logical_key for hit in hits if hit.document.kind not in _REPEATING]
 
 
 def _spelled_like(opened: Opened, word: str) -> list[str]:
