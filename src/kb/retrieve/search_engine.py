@@ -12,11 +12,13 @@ from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.retrieve.search_weighing import Weighed
 from kb.store.search.reading import Document
 
-DEPTH = 150
+DEPTH = 200
 """Candidates of each leg. What other units of a file say is only heard of those that are among them."""
-DEPTH_OF_MANY = 100
+LESSER_DEPTH = 100
+"""So many are enough where units of other files come first: more of them find no more files (docs/search.md). And
+where there are many units, more take longer than they are worth."""
 MANY = 100_000
-"""Units from which on so many candidates take longer than they are worth."""
+"""Units from which on there are many."""
 _DEPTH_FOR_FILES = 50
 """Candidates for each hit where files are asked for, one hit of each."""
 _RELATED = 0.5
@@ -62,7 +64,7 @@ def rank(legs: Legs, text: str, options: SearchOptions) -> Ranking:
 
 
 def _depth(present: int, options: SearchOptions) -> int:
-    least = DEPTH if present <= MANY else DEPTH_OF_MANY
+    least = DEPTH if present <= MANY and options.spread is None else LESSER_DEPTH
     files = min(_DEPTH_FOR_FILES * options.k, 500) if options.per_file == 1 else 0
     return max(least, 5 * options.k, files)
 

@@ -10,7 +10,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg.pq import TransactionStatus
 
-_BREADTH = 200
+_BREADTH = 220
 """How broad a scan of the vector index is: recall@10 stays above .95 at a million vectors, and one scan finds all
 candidates of a search (docs/measurements/search.md)."""
 
