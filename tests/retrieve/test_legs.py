@@ -6,8 +6,9 @@ import pytest
 from evals.retrieval.corpus import Doc
 from kb.errors import UsageError
 from kb.retrieve import search_legs
+from kb.retrieve.paths import path_pattern
 from kb.retrieve.search_engine import rank
-from kb.retrieve.search_legs import Legs, path_pattern
+from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import SearchOptions
 from kb.store.search import vectors
 from tests.providers.hashed import HashedWords

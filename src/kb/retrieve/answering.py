@@ -13,11 +13,12 @@ from kb.retrieve.budget import shorten_unit
 from kb.retrieve.cursors import decode_cursor
 from kb.retrieve.kinds import kinds_note
 from kb.retrieve.library import Library, Opened
-from kb.retrieve.near import has_path, plain_path, unknown_folder
+from kb.retrieve.near import has_path, unknown_folder
 from kb.retrieve.pages import MOST_SHOWN, Paging, cursor_after, opened_page
+from kb.retrieve.paths import GLOB, plain_path
 from kb.retrieve.search import choose_model
 from kb.retrieve.search_engine import rank
-from kb.retrieve.search_legs import GLOB, Legs
+from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.store.search import vectors
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from kb.extract.contracts import registry as contracts
 from kb.extract.entities import registry as entities
 from kb.retrieve.library import Library, Opened
-from kb.retrieve.near import has_path, plain_path, unknown_folder, unknown_name
+from kb.retrieve.near import has_path, unknown_folder, unknown_name
 from kb.retrieve.pages import Paging, UnitsAnswer, opened_page, units_page
+from kb.retrieve.paths import plain_path
 from kb.store.serving import Listed
 
 CONTRACTS = ("contract",)

@@ -207,12 +207,6 @@ def has_path(opened: Opened, path: str) -> bool:
     return not path or opened.stored.file(path) is not None or bool(opened.stored.paths_under(path, 1))
 
 
-def plain_path(path: str | None) -> str | None:
-    """A file or folder as the snapshot has it, without `./` and a slash at its end; None for all of it."""
-    plain = (path or "").strip().removeprefix("./").rstrip("/")
-    return None if plain in ("", ".") else plain
-
-
 def unknown_name(opened: Opened, what: str, name: str, known: Iterable[str]) -> NotFoundError:
     """The error for a word that is none of those that a filter knows, with those it may be misspelled from."""
     there_are = sorted(set(known))

@@ -16,8 +16,9 @@ from kb.providers import EmbeddingProvider, open_provider
 from kb.providers.api import EndpointError
 from kb.providers.content import names_of
 from kb.providers.tokens import token_counter
+from kb.retrieve.paths import path_pattern
 from kb.retrieve.search_engine import rank
-from kb.retrieve.search_legs import Legs, path_pattern
+from kb.retrieve.search_legs import Legs
 from kb.retrieve.search_request import Hit, Ranking, SearchOptions
 from kb.retrieve.select import Selected, select_snapshot
 from kb.retrieve.units import UnitMaker

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 from kb.errors import UsageError
 from kb.lexicon import analyze_query, phrases, query_words, spellings, terms_of_word, words_of
 from kb.providers import EmbeddingProvider
+from kb.retrieve.paths import path_pattern
 from kb.store.database import Connection
 from kb.store.search import lexical, members, reading, vectors
 from kb.store.search.lexical import LexicalQuery
@@ -31,7 +31,6 @@ SELECTIVE = 0.03
 """Share of the documents below which a filtered search reads exactly those that pass."""
 FEW = 2_000
 """So few documents are always read exactly."""
-GLOB = re.compile(r"[*?\[]")
 """What makes a path a pattern."""
 
 
@@ -263,22 +262,3 @@ def _budget(share: float) -> int:
 
 def _folded(text: str) -> str:
     return f" {' '.join(words_of(text)).lower()} "
-
-
-def path_pattern(path: str) -> str:
-    """A folder, a file or a glob (`*` inside a name, `**` across folders) as a regular expression."""
-    path = path.strip().removeprefix("./").rstrip("/")
-    if not path or path == ".":
-        return "^"
-    if not GLOB.search(path):
-        return f"^{_literal(path)}(/|$)"
-    pieces = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", path)
-    body = "".join(pieces.get(part, _literal(part)) for part in parts)
-    anchored = body if "/" in path else f"(.*/)?{body}"
-    return f"^{anchored}(/|$)"
-
-
-def _literal(text: str) -> str:
-    """Text as PostgreSQL's regular expressions read it literally."""
-    return re.sub(r"([.^$*+?()\[\]{}|\\])", r"\\\1", text)

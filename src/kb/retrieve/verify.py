@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -19,6 +18,7 @@ from kb.retrieve.budget import Budget, ShortenedAnswer
 from kb.retrieve.freshness import readers
 from kb.retrieve.library import Library, Opened
 from kb.retrieve.lines import line_texts
+from kb.retrieve.quoting import LONGEST, find_quote, followed, has_quote, lines_inside, starts_of
 from kb.retrieve.source import parse_lines
 from kb.store.serving import spans_of_blob
 from kb.store.units import ArtifactRow
@@ -29,7 +29,6 @@ Outcome = Literal["verified", "moved", "changed", "absent"]
 
 _MOST_ELSEWHERE = 200
 """Files changed since the cited commit that are searched for what left its own file."""
-_LONGEST = 4_000
 _MOST_UNITS = 200
 """Units on the lines whose words a claim is held against."""
 _MOST_KEYS = 20
@@ -188,7 +187,7 @@ class _Check:
         """The units on the lines, and what of quote and claim they bear."""
         text = "\n".join(cited)
         if self.citation.quote is not None:
-            self.quote_found = _has(cited, self.citation.quote)
+            self.quote_found = has_quote(cited, self.citation.quote)
         here: list[ArtifactRow] = []
         holder = self._snapshot_with(file)
         if holder is not None:
@@ -197,7 +196,7 @@ class _Check:
             self.unit_count = len(pks)
         self.keys = tuple(row.logical_key for row in here[:_MOST_KEYS])
         if self.citation.claim is not None:
-            said = set(analyze([self.citation.claim[:_LONGEST]]).terms)
+            said = set(analyze([self.citation.claim[:LONGEST]]).terms)
             known = set(analyze([text, *(f"{row.title} {row.text}" for row in here)]).terms)
             missing = sorted(str(word) for word in said - known)
             self.missing, self.missing_count = tuple(missing[:_MOST_WORDS]), len(missing)
@@ -228,7 +227,7 @@ class _Check:
 
     def _misquoted(self, lines: Sequence[str]) -> Verdict:
         """The quote is not in the cited lines: elsewhere in the file, or nowhere in it."""
-        found = _find_quote(lines, self.citation.quote or "")
+        found = find_quote(lines, self.citation.quote or "")
         if found is None:
             return self._made("changed", "the file does not have the quote at that commit")
         return self._made(
@@ -278,8 +277,11 @@ class _Check:
         anchor = self.anchor
         nearest = min(same, key=lambda one: (one.n != anchor.n, self._distance(one)))
         lines = self._lines(there)
-        found = _followed(
-            _inside(self.then, anchor), self.start - anchor.start_line, cited, _inside(lines, nearest)
+        found = followed(
+            lines_inside(self.then, anchor),
+            self.start - anchor.start_line,
+            cited,
+            lines_inside(lines, nearest),
         )
         if found is None:
             place = (there.path, nearest.start_line, nearest.end_line)
@@ -290,7 +292,9 @@ class _Check:
             first = nearest.start_line + found
             place = (there.path, first, first + len(cited) - 1)
             otherwise = ""
-        if self.citation.quote is not None and not _has(lines[place[1] - 1 : place[2]], self.citation.quote):
+        if self.citation.quote is not None and not has_quote(
+            lines[place[1] - 1 : place[2]], self.citation.quote
+        ):
             return self._made("changed", "the same code stands there, and not as it is quoted", place)
         if place == (self.path, self.start, self.end):
             return self._made("verified", f"the same span stands in the same place{otherwise}", place)
@@ -316,7 +320,7 @@ class _Check:
         lines = self._lines(there)
         if lines[self.start - 1 : self.end] == list(cited):
             return self._made("verified", "the same text stands there", (self.path, self.start, self.end))
-        at = min(_starts(lines, cited), key=lambda at: abs(at + 1 - self.start), default=None)
+        at = min(starts_of(lines, cited), key=lambda at: abs(at + 1 - self.start), default=None)
         if at is not None:
             return self._made("moved", "the same text stands elsewhere", (self.path, at + 1, at + len(cited)))
         return self._made("changed", "the lines were edited, and no span smaller than the file covers them")
@@ -366,51 +370,3 @@ def _narrowest(spans: Sequence[LocatedSpan], start: int, end: int) -> LocatedSpa
     return min(
         covering, key=lambda one: (one.end_line - one.start_line, one.end_byte - one.start_byte), default=None
     )
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _has(lines: Sequence[str], quote: str) -> bool:
-    """Whether a quote stands on the lines, whitespace folded."""
-    return _folded(quote[:_LONGEST]) in _folded("\n".join(lines))
-
-
-def _inside(lines: Sequence[str], span: LocatedSpan) -> list[str]:
-    """The lines of a span, whitespace folded: code that is indented otherwise is the same."""
-    return [_folded(line) for line in lines[span.start_line - 1 : span.end_line]]
-
-
-def _starts(lines: Sequence[str], part: Sequence[str]) -> list[int]:
-    """Where the part stands among the lines, counted from 0."""
-    wanted, first = list(part), part[0]
-    return [
-        at
-        for at in range(len(lines) - len(wanted) + 1)
-        if lines[at] == first and lines[at : at + len(wanted)] == wanted
-    ]
-
-
-def _followed(then: Sequence[str], at: int, cited: Sequence[str], now: Sequence[str]) -> int | None:
-    """Where cited lines of a span stand in the same span elsewhere, counted from 0; None where they do not.
-
-    Of several alike it is the one with as many of them before it: the code is the same in both.
-    """
-    part = [_folded(line) for line in cited]
-    before, after = _starts(then, part), _starts(now, part)
-    if len(before) == len(after) and at in before:
-        return after[before.index(at)]
-    return min(after, key=lambda start: abs(start - at), default=None)
-
-
-def _find_quote(lines: Sequence[str], quote: str) -> tuple[int, int] | None:
-    """First and last line of the quote in the file, whitespace folded."""
-    words = quote[:_LONGEST].split()
-    if not words:
-        return None
-    found = re.search(r"\s+".join(map(re.escape, words)), "\n".join(lines))
-    if found is None:
-        return None
-    text = found.string
-    return text.count("\n", 0, found.start()) + 1, text.count("\n", 0, found.end()) + 1

@@ -7,43 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from kb.extract.api import FileView, WorldView
-from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Mounted, Option, Parser
+from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Mounted, Parser
+from kb.extract.configuration.options import argparse_option, click_option, typer_option
 from kb.extract.entities.annotations import Typed
 from kb.extract.expressions import (
     argument,
-    brief,
     dotted,
-    is_true,
     keywords,
     last,
-    positional,
-    render,
     text_of,
 )
 from kb.extract.keys import qualified
 from kb.extract.reading import Names, Reader
 from kb.model.artifacts import ArtifactDraft, Grounding, Link
-from kb.structure.facts import Decorator, Definition, Expr, Param
+from kb.structure.facts import Decorator, Definition
 
-_OPTIONS = frozenset(
-    {"option", "argument", "password_option", "confirmation_option", "version_option", "help_option"}
-)
 _DEPTH = 5
 """Groups in groups, and mounts on mounts, are followed this far."""
 _CLICK = ("click.", "rich_click.", "asyncclick.", "flask.cli.", "quart.cli.", "cloup.")
-_SETTINGS = (
-    "default",
-    "type",
-    "required",
-    "help",
-    "envvar",
-    "multiple",
-    "is_flag",
-    "nargs",
-    "show_default",
-    "prompt",
-    "hidden",
-)
 
 
 class Commands:
@@ -121,7 +102,7 @@ class Commands:
         groundings += above
         if family == "typer":
             options = [
-                _typer_option(param) for param in definition.params if param.name not in ("ctx", "self")
+                typer_option(param) for param in definition.params if param.name not in ("ctx", "self")
             ]
         else:
             options = [option for option, _ in self._click_options(definition)]
@@ -141,7 +122,7 @@ class Commands:
         path = self.file.path
         scope = definition.symbol_path.rpartition(".")[0].removesuffix(".<locals>")
         for decorator in definition.decorators:
-            own = _click_option(decorator.expr)
+            own = click_option(decorator.expr)
             name = dotted(decorator.expr)
             if own is not None or last(name) in ("command", "group") or not name:
                 yield from [(own, None)] if own is not None else []
@@ -152,14 +133,14 @@ class Commands:
             view = self.reader.view(found.path)
             kept = self.reader.assignment(found.path, found.symbol_path)
             if kept is not None and view is not None:  # `verbose = click.option("--verbose")`
-                own = _click_option(kept.value) if kept.value is not None else None
+                own = click_option(kept.value) if kept.value is not None else None
                 if own is not None:
                     yield own, view.ground_module(kept.span, "option")
                 continue
             shares = self.reader.definition(found.path, found.symbol_path)
             inside = f"{found.symbol_path}.<locals>."
             for entry in self._facts_of(found.path).shared if shares is not None and view is not None else ():
-                own = _click_option(entry.expr)
+                own = click_option(entry.expr)
                 if own is None or shares is None or view is None:
                     continue
                 if entry.scope == found.symbol_path or entry.scope.startswith(inside):
@@ -310,7 +291,7 @@ class Commands:
                 if view is not None:
                     body["function"] = qualified(view, found[1].symbol_path)
                     groundings.append(view.ground_module(found[1].header, "handler"))
-        options = [_argparse_option(option) for option in parser.options]
+        options = [argparse_option(option) for option in parser.options]
         return _draft(key, body, options, parser.purpose, groundings)
 
 
@@ -356,59 +337,3 @@ def _command_name(definition: Definition, decorator: Decorator) -> str:
     call = decorator.expr
     given = argument(call, "name", 0) if call.kind == "call" else None
     return text_of(given) or definition.name.strip("_").replace("_", "-")
-
-
-def _argparse_option(option: Option) -> dict[str, Any]:
-    entry: dict[str, Any] = {"names": list(option.names) or ["?"], **dict(option.settings)}
-    if option.dynamic:
-        entry["resolution"] = "dynamic"
-    return entry
-
-
-def _click_option(call: Expr) -> dict[str, Any] | None:
-    verb = last(dotted(call))
-    if verb not in _OPTIONS:
-        return None
-    names = [item.value for item in positional(call) if item.kind == "str"] if call.kind == "call" else []
-    version = names.pop(0) if verb == "version_option" and names else None
-    entry: dict[str, Any] = {"names": names or [f"--{verb.removesuffix('_option')}"], "kind": verb}
-    if version is not None:
-        entry["version"] = version
-    options = keywords(call) if call.kind == "call" else {}
-    entry.update(
-        (word, text_of(options[word]) or brief(options[word])) for word in _SETTINGS if word in options
-    )
-    return entry
-
-
-def _typer_option(param: Param) -> dict[str, Any]:
-    """Typer's rule: a parameter with a default is an option, one without is an argument."""
-    read = Typed(param.annotation)
-    calls = [item for item in (*read.metadata, param.default) if item is not None and item.kind == "call"]
-    call: Expr | None = next((item for item in calls if last(item.value) in ("Option", "Argument")), None)
-    kind = (
-        last(call.value).lower() if call is not None else ("argument" if param.default is None else "option")
-    )
-    names = [item.value for item in positional(call) if item.kind == "str"] if call is not None else []
-    default: Expr | None = None if param.default is call else param.default
-    if call is not None and default is None:
-        given = argument(call, "default", 0)
-        default = (
-            None if given is None or (kind == "option" and (text_of(given) or "").startswith("-")) else given
-        )
-    names = [name for name in names if kind == "option" and name.startswith("-")]
-    shown = param.name.replace("_", "-")
-    entry: dict[str, Any] = {"names": names or [shown if kind == "argument" else f"--{shown}"], "kind": kind}
-    if read.text:
-        entry["type"] = read.text
-    if default is not None and render(default) != "...":
-        entry["default"] = text_of(default) or brief(default)
-    options = keywords(call) if call is not None else {}
-    entry.update(
-        (word, text_of(options[word]) or brief(options[word]))
-        for word in ("help", "envvar")
-        if word in options
-    )
-    if is_true(options.get("hidden")):
-        entry["hidden"] = "True"
-    return entry

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kb.extract.api import FileView, WorldView
-from kb.extract.configuration.environment import ENV_MAKERS, ENV_PACKAGES
+from kb.extract.configuration.environment_names import ENV_MAKERS, ENV_PACKAGES
 from kb.extract.configuration.facts import SOURCE, ConfigurationFacts, Read
 from kb.extract.entities.pydantic import Pydantic
 from kb.extract.expressions import brief, dotted, keywords, last, text_of, texts_of

@@ -8,7 +8,7 @@ searched with its own statistics, and catching up costs in proportion to what ch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,8 +20,9 @@ from kb.errors import IntegrityError
 from kb.lexicon import LEXICON_VERSION, document_words
 from kb.store.search import members
 from kb.store.search.batch import Batch, NewDocument
-from kb.store.search.binary import copy_rows, int2, int4, int8, raw, sparse_vector
+from kb.store.search.binary import copy_rows, int2, int4, int8, raw
 from kb.store.search.postings import BLOCK_SIZE, CEILING, K1, B, Postings, blocks, impacts, quantised
+from kb.store.search.rows import forward_vectors, numbers_of_terms, numbers_of_texts, parse_sparse
 
 _LOCK = 0x6B62_0010
 _MOST_DOCUMENTS = 1 << 23
@@ -200,13 +201,6 @@ def _known(connection: psycopg.Connection[Any], lineage_id: int) -> Iterator[Kno
         yield Known(doc, length, kind, indices.tolist(), entered)
 
 
-def parse_sparse(vector: bytes) -> tuple[Any, Any]:
-    """Indices (0-based) and values of a sparse vector in its wire form."""
-    count = int.from_bytes(vector[4:8], "big")
-    indices = np.frombuffer(vector, dtype=">i4", count=count, offset=12)
-    return indices, np.frombuffer(vector, dtype=">f4", count=count, offset=12 + 4 * count)
-
-
 def _new_batches(connection: psycopg.Connection[Any]) -> Iterator[Batch]:
     """The documents that are not stored yet (`_known` leaves only these), in batches."""
     batch = Batch()
@@ -238,10 +232,10 @@ def _write(
     total = int(counted.lengths.sum())
     if state.documents == 0:
         state.average_length = max(total / len(batch.documents), 1.0)
-    term_ids = np.array(_term_ids(connection, counted.vocabulary), dtype=np.int64)
+    term_ids = np.array(numbers_of_terms(connection, counted.vocabulary), dtype=np.int64)
     postings = counted.postings(state.documents, term_ids)
     scores = impacts(postings, state.average_length)
-    text_pks = _text_pks(connection, [document.text_digest for document in batch.documents])
+    text_pks = numbers_of_texts(connection, [document.text_digest for document in batch.documents])
     copy_rows(
         connection,
         """COPY search_document (lineage_id, artifact_pk, text_pk, doc, length, impacts)
@@ -259,7 +253,7 @@ def _write(
                 zip(
                     batch.documents,
                     counted.lengths.tolist(),
-                    _vectors(postings.terms, scores, counted.sizes),
+                    forward_vectors(postings.terms, scores, counted.sizes),
                     strict=True,
                 )
             )
@@ -299,48 +293,6 @@ def put_blocks(
     if state.through_ordinal >= 0:
         state.loose_postings += loose
     state.postings += len(postings.docs)
-
-
-def _vectors(terms: Any, scores: Any, sizes: Any) -> Iterator[bytes]:
-    """Each document's forward vector, encoded; entries are grouped by document, terms rising."""
-    indices = terms.astype(">i4").tobytes()
-    values = scores.astype(">f4").tobytes()
-    start = 0
-    for size in sizes.tolist():
-        end = start + 4 * size
-        yield sparse_vector(indices[start:end], values[start:end])
-        start = end
-
-
-def _term_ids(connection: psycopg.Connection[Any], terms: Iterable[str]) -> list[int]:
-    """The ids of terms in the given order, new ones stored."""
-    wanted = list(terms)
-    connection.execute(
-        """INSERT INTO search_term (term) SELECT t FROM unnest(%s::text[]) AS t
-           WHERE NOT EXISTS (SELECT FROM search_term WHERE term = t) ORDER BY t ON CONFLICT DO NOTHING""",
-        (wanted,),
-    )
-    rows = connection.execute(
-        """SELECT s.term_id FROM unnest(%s::text[]) WITH ORDINALITY AS t (term, at)
-           JOIN search_term s USING (term) ORDER BY t.at""",
-        (wanted,),
-    ).fetchall()
-    return [int(row[0]) for row in rows]
-
-
-def _text_pks(connection: psycopg.Connection[Any], digests: Iterable[bytes]) -> dict[bytes, int]:
-    """The number of each text digest, new ones stored."""
-    wanted = sorted(set(digests))
-    connection.execute(
-        """INSERT INTO search_text (text_digest) SELECT t FROM unnest(%s::bytea[]) AS t
-           WHERE NOT EXISTS (SELECT FROM search_text WHERE text_digest = t) ORDER BY t
-           ON CONFLICT DO NOTHING""",
-        (wanted,),
-    )
-    rows = connection.execute(
-        "SELECT text_digest, text_pk FROM search_text WHERE text_digest = ANY(%s)", (wanted,)
-    ).fetchall()
-    return {bytes(digest): int(pk) for digest, pk in rows}
 
 
 def _put_frequencies(
@@ -395,7 +347,7 @@ def rebuild(connection: psycopg.Connection[Any], state: IndexState, average_leng
             "COPY stage_search_impacts FROM STDIN (FORMAT BINARY)",
             (
                 (int4(doc), vector)
-                for doc, vector in zip(docs, _vectors(postings.terms, scores, sizes), strict=True)
+                for doc, vector in zip(docs, forward_vectors(postings.terms, scores, sizes), strict=True)
             ),
         )
         put_blocks(connection, state, postings, scores)
